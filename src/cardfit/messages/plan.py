@@ -1,0 +1,6 @@
+"""Sentences of the room `plan`."""
+
+from cardfit.messages.mark import N_
+
+TEXTS: dict[str, str] = {
+}

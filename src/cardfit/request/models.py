@@ -1,0 +1,87 @@
+"""Request and Settings: what a person asks for, as typed values.
+
+In: fields from flags, a YAML file or Python. Out: frozen values whose form is right (positive sizes, known names).
+Whether the model can make such a picture is the library's business (`cardfit.library.rules`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Task = Literal[
+    "text-to-image",
+    "image-to-image",
+    "inpainting",
+    "image-editing",
+    "text-to-video",
+    "image-to-video",
+    "video-to-video",
+    "text-to-audio-video",
+]
+Dtype = Literal["float32", "float16", "bfloat16"]
+Offload = Literal["none", "model", "group-block", "group-leaf", "sequential"]
+Quantization = Literal["none", "fp8-layerwise", "bnb-int8", "bnb-nf4", "torchao-int8", "torchao-fp8", "torchao-int4"]
+Attention = Literal["sdpa", "math"]
+
+DTYPES: tuple[Dtype, ...] = get_args(Dtype)
+OFFLOADS: tuple[Offload, ...] = get_args(Offload)
+QUANTIZATIONS: tuple[Quantization, ...] = get_args(Quantization)
+
+_Side = Annotated[int, Field(ge=16, le=16384)]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Request(_Frozen):
+    """The exact pipeline. A field left out takes the model's own default, and the answer says which."""
+
+    model: Annotated[str, Field(min_length=1, max_length=200, description="library entry, alias or repo id")]
+    task: Annotated[Task | None, Field(description="what the pipeline makes from what")] = None
+    width: Annotated[_Side | None, Field(description="pixels")] = None
+    height: Annotated[_Side | None, Field(description="pixels")] = None
+    num_frames: Annotated[int | None, Field(ge=1, le=4096, description="frames the model makes")] = None
+    fps: Annotated[float | None, Field(gt=0, le=240, description="playback rate; never changes num_frames")] = None
+    batch: Annotated[int, Field(ge=1, le=256, description="outputs made at once")] = 1
+    num_inference_steps: Annotated[int | None, Field(ge=1, le=1000, description="denoising steps")] = None
+    guidance_scale: Annotated[float | None, Field(ge=0, le=100, description="classifier-free guidance")] = None
+    prompt_tokens: Annotated[int | None, Field(ge=1, le=4096, description="tokens in the prompt")] = None
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    runtime: Annotated[Literal["diffusers", "comfyui"], Field(description="which program runs it")] = "diffusers"
+
+
+class ExactRequest(Request):
+    """A request after the model's rules: nothing left open."""
+
+    task: Task
+    width: int
+    height: int
+    num_frames: int
+    fps: float | None = None
+    num_inference_steps: int
+    guidance_scale: float
+    prompt_tokens: int
+
+
+class Settings(_Frozen):
+    """The knobs. ``None`` means open: the plan may choose. An empty ``dtype`` means the model's recommended dtypes."""
+
+    dtype: Annotated[dict[str, Dtype], Field(description="component -> dtype; '*' sets every component")] = {}
+    quantization: Annotated[dict[str, Quantization], Field(description="component -> weight scheme")] = {}
+    offload: Annotated[Offload | None, Field(description="where weights wait while they are not used")] = None
+    vae_tiling: Annotated[bool | None, Field(description="decode in overlapping tiles")] = None
+    vae_tile: Annotated[int | None, Field(ge=32, le=8192, description="tile side in pixels")] = None
+    vae_overlap: Annotated[int | None, Field(ge=0, le=4096, description="tile overlap in pixels")] = None
+    vae_slicing: Annotated[bool | None, Field(description="decode one output of the batch at a time")] = None
+    decode_chunk_size: Annotated[int | None, Field(ge=1, le=4096, description="frames decoded per call")] = None
+    attention: Annotated[Attention, Field(description="attention kernel")] = "sdpa"
+
+
+class PlanFile(_Frozen):
+    """What a YAML file holds: the request and, if any, the settings."""
+
+    request: Request
+    settings: Settings = Settings()

@@ -1,0 +1,88 @@
+"""Units: the only module that knows 1024, "GiB" or "ms".
+
+In goes what a person wrote ("24 GiB", "64GB", "500Mbit"), out come base units (bytes, seconds); and the way back,
+a number of bytes or seconds as a person reads it. Everything between keeps plain integers and floats.
+"""
+
+from __future__ import annotations
+
+import re
+
+KIB = 1024
+MIB = 1024**2
+GIB = 1024**3
+
+_DECIMAL = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_BINARY = {"KIB": KIB, "MIB": MIB, "GIB": GIB, "TIB": 1024**4}
+_SIZE = re.compile(r"^\s*([0-9]+(?:[.,][0-9]+)?)\s*([A-Za-z]+)\s*$")
+
+
+def parse_bytes(text: str, *, memory: bool = False) -> int:
+    """Bytes in a size such as ``"24 GiB"`` or ``"64GB"``.
+
+    With ``memory=True`` decimal names count as memory is sold: a "64 GB" module holds 64 GiB.
+    Raises ValueError for text without a number or without a known unit.
+
+    >>> parse_bytes("24 GiB") == 24 * 1024**3
+    True
+    >>> parse_bytes("64GB"), parse_bytes("64GB", memory=True)
+    (64000000000, 68719476736)
+    """
+    match = _SIZE.match(text)
+    if match is None:
+        raise ValueError(text)
+    number, unit = float(match[1].replace(",", ".")), match[2].upper()
+    if memory and unit in _DECIMAL and unit != "B":
+        unit = unit[0] + "IB"
+    factor = _DECIMAL.get(unit) or _BINARY.get(unit)
+    if factor is None:
+        raise ValueError(text)
+    return round(number * factor)
+
+
+def gib(size_bytes: float, digits: int = 1) -> str:
+    """``size_bytes`` as GiB without the unit name, for table cells.
+
+    >>> gib(38 * 1024**3)
+    '38.0'
+    """
+    return f"{size_bytes / GIB:.{digits}f}"
+
+
+def human_bytes(size_bytes: float) -> str:
+    """``size_bytes`` with the unit that reads best.
+
+    >>> human_bytes(131072), human_bytes(25 * 1024**3), human_bytes(12)
+    ('128.0 KiB', '25.0 GiB', '12 B')
+    """
+    for factor, name in ((1024**4, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if abs(size_bytes) >= factor:
+            return f"{size_bytes / factor:.1f} {name}"
+    return f"{size_bytes:.0f} B"
+
+
+def human_seconds(seconds: float) -> str:
+    """``seconds`` as a person says them.
+
+    >>> human_seconds(3900), human_seconds(75), human_seconds(4.25)
+    ('1 h 05', '1 min 15', '4.2 s')
+    """
+    if seconds >= 3600:
+        minutes = round(seconds / 60)
+        return f"{minutes // 60} h {minutes % 60:02d}"
+    if seconds >= 60:
+        whole = round(seconds)
+        return f"{whole // 60} min {whole % 60:02d}"
+    return f"{seconds:.1f} s"
+
+
+def human_flop(flop: float) -> str:
+    """``flop`` with an SI prefix.
+
+    >>> human_flop(6.52e15)
+    '6.52 PFLOP'
+    """
+    for factor, name in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if abs(flop) >= factor:
+            return f"{flop / factor:.2f} {name}FLOP"
+    return f"{flop:.0f} FLOP"
