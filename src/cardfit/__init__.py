@@ -1,3 +1,80 @@
-"""cardfit: which GPU a diffusion pipeline needs, how it must be set, how long it takes and what it costs."""
+"""cardfit: which GPU this exact diffusion pipeline needs, how it must be set and what it will cost.
+
+The verbs of the command line under the same names: ``cardfit.plan(request, settings)`` and the rest. Everything is
+loaded when it is first used, so that ``import cardfit`` costs nothing. ``plan``, ``trace``, ``cards`` and ``offers``
+are rooms of the house and verbs at once: the package can be imported from and called.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cardfit.api import matrix, model, models
+    from cardfit.errors import CardfitError, Note
+    from cardfit.plan.answer import Answer
+    from cardfit.request import Request, Settings
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "CardfitError",
+    "Note",
+    "Request",
+    "Settings",
+    "cards",
+    "matrix",
+    "model",
+    "models",
+    "offers",
+    "plan",
+    "trace",
+]
+
+_HOMES = {
+    "Answer": "cardfit.plan.answer",
+    "CardfitError": "cardfit.errors",
+    "Note": "cardfit.errors",
+    "Request": "cardfit.request",
+    "Settings": "cardfit.request",
+    "matrix": "cardfit.api",
+    "model": "cardfit.api",
+    "models": "cardfit.api",
+}
+_ROOM_VERBS = frozenset({"cards", "offers", "plan", "trace"})
+
+
+class _VerbRoom(ModuleType):
+    """A room that is a verb too: calling it calls the function of the same name in `cardfit.api`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        verb = self.__name__.rpartition(".")[2]
+        return getattr(import_module("cardfit.api"), verb)(*args, **kwargs)
+
+
+class _House(ModuleType):
+    """This package; it makes a room callable at the moment the import system hangs it in here."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _ROOM_VERBS and type(value) is ModuleType:
+            value.__class__ = _VerbRoom
+        super().__setattr__(name, value)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOM_VERBS:
+        return import_module(f"cardfit.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'cardfit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+sys.modules[__name__].__class__ = _House

@@ -49,6 +49,15 @@ def gib(size_bytes: float, digits: int = 1) -> str:
     return f"{size_bytes / GIB:.{digits}f}"
 
 
+def gib_text(size_bytes: float, digits: int = 1) -> str:
+    """``size_bytes`` as GiB with the unit name, however small, so that a column of them compares.
+
+    >>> gib_text(512 * 1024**2)
+    '0.5 GiB'
+    """
+    return f"{gib(size_bytes, digits)} GiB"
+
+
 def human_bytes(size_bytes: float) -> str:
     """``size_bytes`` with the unit that reads best.
 

@@ -10,11 +10,11 @@ import gettext
 from collections.abc import Mapping
 from pathlib import Path
 
-from cardfit.messages import cards, cli, library, plan, predict, report, trace
+from cardfit.messages import cards, cli, library, offers, plan, predict, report, request, trace
 
 TEXTS: dict[str, str] = {
     code: text
-    for room in (library, cards, trace, predict, plan, report, cli)
+    for room in (library, request, cards, offers, trace, predict, plan, report, cli)
     for code, text in room.TEXTS.items()
 }
 

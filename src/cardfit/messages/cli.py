@@ -1,6 +1,46 @@
-"""Sentences of the room `cli`."""
+"""Sentences of the room `cli`: what can be wrong with a command line or a plan file, and the help texts."""
 
 from cardfit.messages.mark import N_
 
 TEXTS: dict[str, str] = {
+    "bad-option": N_("{problem} See: cardfit {command} --help"),
+    "bad-dtype": N_(
+        "--dtype {asked}: not a dtype. Give {allowed} for every component, or COMPONENT=DTYPE for one, as in "
+        "--dtype vae=fp32"
+    ),
+    "bad-quantization": N_(
+        "--quantization {asked}: give COMPONENT=SCHEME, as in --quantization transformer=bnb-int8. "
+        "Schemes: {allowed}"
+    ),
+    "bad-ram": N_("--ram {asked}: not a size. Give a number with a unit, as in --ram 64GB"),
+    "bad-outputs": N_("--outputs {asked}: give outputs a month, as in --outputs 40/month"),
+    "bad-together": N_("{one} and {other} ask for two different things; leave one out"),
+    "saved": N_("saved: {file}"),
+    "cannot-go-on": N_("the answer could not be written or read: {problem}"),
+    "interrupted": N_("interrupted"),
+    # help of options that are no field of the request or the settings
+    "help-card": N_("only this card; can be repeated"),
+    "help-ram": N_("host RAM of the machine, as in 64GB"),
+    "help-os": N_("operating system of the machine"),
+    "help-here": N_("plan for the card and the RAM of this machine"),
+    "help-cards-file": N_("CSV of your own cards; overrides or adds"),
+    "help-offers-file": N_("CSV of your own offers; they come first"),
+    "help-outputs": N_("outputs a month, as in 40/month"),
+    "help-check": N_("exit with 1 when nothing that was asked fits"),
+    "help-save": N_("write the request and the chosen settings to a YAML file"),
+    "help-force": N_("write over a file that exists"),
+    "help-as": N_("code: the diffusers lines; line: one line to share"),
+    "help-all": N_("show every card"),
+    "help-json": N_("print JSON"),
+    "help-model": N_("library entry, alias, repo id, or a YAML file from --save"),
+    "help-models": N_("library entries, aliases or repo ids; all when none is named"),
+    "help-model-id": N_("library entry, alias or repo id"),
+    "help-card-id": N_("card id or name"),
+    "help-task": N_("only models that do this"),
+    "help-schema": N_("which schema"),
+    "help-cardfit": N_(
+        "Which GPU an exact diffusion pipeline needs, how it must be set and what it will cost."
+    ),
+    "help-dtype": N_("bf16, fp16 or fp32 for all, or COMPONENT=DTYPE; can be repeated"),
+    "help-quantization": N_("COMPONENT=SCHEME, schemes: {allowed}; can be repeated"),
 }

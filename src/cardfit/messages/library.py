@@ -5,4 +5,74 @@ from cardfit.messages.mark import N_
 TEXTS: dict[str, str] = {
     "unknown-model": N_("{asked}: no such model. {suggestion}List them: cardfit models"),
     "did-you-mean": N_("did you mean {names}? "),
+    # what a model cannot make
+    "task-not-made": N_(
+        "{model} does not do {asked}; it does: {allowed}. Leave the task out, or take another model."
+    ),
+    "size-not-multiple": N_(
+        "{asked}: {model} takes only multiples of {multiple} a side, its pipeline refuses others. Nearest: {near}."
+    ),
+    "size-fixed": N_(
+        "{asked}: {model} makes only {allowed} ({why}). Ask for that size, or take another model."
+    ),
+    "size-too-large": N_(
+        "{asked}: {model} goes up to {allowed} pixels a side ({why}). Ask for less and upscale."
+    ),
+    "size-too-small": N_(
+        "{asked}: {model} takes whole multiples of {multiple}, so nothing is left. Ask for more."
+    ),
+    "size-below-tile": N_(
+        "{asked}: the VAE of {model} decodes whole tiles of {tile} pixels only. Ask for at least that."
+    ),
+    "frames-of-image-model": N_(
+        "num_frames {asked}: {model} makes single images. For more pictures use batch; for video take a video model."
+    ),
+    "frames-too-many": N_(
+        "num_frames {asked}: {model} makes at most {allowed} ({why}). Ask for fewer frames."
+    ),
+    "frames-below-tile": N_(
+        "num_frames {asked}: the VAE of {model} decodes whole tiles of {tile} frames only. Ask for at least that."
+    ),
+    # what a model makes of a request
+    "defaults-taken": N_("taken from {model}, because left open: {fields}"),
+    "side-becomes": N_(
+        "{side} becomes {becomes} for this model: it makes multiples of {multiple} a side, so {asked} is made as {made}"
+    ),
+    "size-becomes": N_("{asked} becomes {made} for this model ({why})"),
+    "size-resized": N_("{asked} is made as {made} and then resized to what was asked"),
+    "larger-than-made-for": N_(
+        "{asked} is larger than {model} was made for ({sizes}): it runs, pictures may repeat"
+    ),
+    "frames-become": N_("{asked} frames become {made} for this model, which makes {grid} frames"),
+    "frames-left-blank": N_(
+        "{asked} frames: the VAE of {model} decodes whole tiles, so frames after the first {decoded} stay blank"
+    ),
+    "longer-than-made-for": N_(
+        "{asked} frames are more than {model} was made for ({made_for}): it runs, quality may fall"
+    ),
+    "plays-for": N_("{frames} frames at {fps} fps play {seconds} s"),
+    "fps-of-image-model": N_("fps is ignored: {model} makes single images"),
+    "no-prompt": N_("prompt_tokens is ignored: {model} takes a picture, not a text"),
+    "prompt-truncated": N_("a prompt of {asked} tokens is cut to the {limit} that {model} reads"),
+    "pipeline-not-in-diffusers": N_(
+        "{pipeline} is not part of diffusers: {model} is counted but cannot be dry-run"
+    ),
+    # settings
+    "no-such-component": N_(
+        "{field} for {asked}: {model} has no such component; it has: {allowed}"
+    ),
+    "component-not-loaded": N_(
+        "{name} is not loaded on its own in {model}: its setting changes nothing"
+    ),
+    "vae-knob-missing": N_("{knob}: {vae}, the VAE of {model}, has no such switch. Leave it out."),
+    "no-decode-chunk": N_(
+        "decode_chunk_size: {pipeline} ({model}) has no such argument; only svd, svd-xt and animatediff-sd1.5 take it. "
+        "Try vae_tiling."
+    ),
+    "tiling-required": N_("vae_tiling off: {vae} of {model} decodes only in tiles. Leave it on."),
+    "tile-fixed": N_("{knob}: the tiles of {vae} ({model}) have a fixed size. Leave it out."),
+    "tile-without-tiling": N_(
+        "{knob} {found} with vae_tiling off: switch tiling on, or leave {knob} out"
+    ),
+    "overlap-too-large": N_("vae_overlap {overlap} must be smaller than the tile of {tile} pixels"),
 }

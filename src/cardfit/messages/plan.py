@@ -3,4 +3,108 @@
 from cardfit.messages.mark import N_
 
 TEXTS: dict[str, str] = {
+    # settings in words
+    "plan-as-is": N_("nothing to change"),
+    "plan-offload-model": N_("model offload"),
+    "plan-offload-group-block": N_("group offload by block"),
+    "plan-offload-group-leaf": N_("group offload, streamed"),
+    "plan-offload-sequential": N_("sequential offload"),
+    "plan-tiling": N_("VAE tiling"),
+    "plan-tiling-size": N_("VAE tiling {tile}"),
+    "plan-slicing": N_("VAE slicing"),
+    "plan-chunk": N_("{frames} frames per decode"),
+    "plan-price-slower": N_("slower"),
+    "plan-price-lossy": N_("lossy"),
+    "plan-price-more_ram": N_("more RAM"),
+    "plan-price-none": N_("at no cost"),
+    # why a row has its verdict
+    "plan-fits": N_("{stage} reserves {peak}, {high} at most; at least {usable_low} are usable."),
+    "plan-tight": N_(
+        "{stage} likely reserves {peak} of {usable} usable, but it may be {high}, and only "
+        "{usable_low} are sure."
+    ),
+    "plan-tight-limit": N_(
+        "{stage} fills the {usable} usable and gets through only because PyTorch frees its "
+        "cache and tries again."
+    ),
+    "plan-spills": N_(
+        "{stage} reserves {peak}, {over} more than the {usable} usable; Windows backs that with "
+        "host memory, many times slower."
+    ),
+    "plan-over": N_("{stage} reserves {peak}, {over} too much."),
+    "plan-over-host": N_("host RAM: needs {host}, {over} more than the {ram} there."),
+    "plan-no-bfloat16": N_("no bfloat16 before Ampere (compute capability 8.0)."),
+    "plan-no-facts": N_("the card's usable memory is not known."),
+    # what would cure a red row
+    "plan-fits-would": N_("would fit"),
+    "plan-tight-would": N_("would just fit"),
+    "plan-cure": N_("With {settings} it {verdict} ({prices})."),
+    "plan-cure-ram": N_("With {host} of host RAM and {settings} it {verdict} ({prices})."),
+    "plan-short-video": N_("Even with {settings}. Ask for fewer frames or a smaller size."),
+    "plan-short-image": N_("Even with {settings}. Ask for a smaller size or batch."),
+    "plan-try-float16": N_("Try --dtype float16, if the model does not overflow in it."),
+    # picks
+    "plan-cheapest-hour": N_("{price} an hour at {provider}, the lowest of all that fit"),
+    "plan-cheapest-month": N_(
+        "{price} a month at {provider}, {hour} an hour over 730 hours, the lowest of all that fit"
+    ),
+    "plan-cheapest-spot": N_("{price} an hour at {provider} while nobody takes it away (spot)"),
+    "plan-safest": N_("{headroom} to spare at full precision"),
+    "plan-safest-less": N_(
+        "{headroom} to spare at full precision, the most of all, and less than a tenth"
+    ),
+    "plan-fastest-later": N_("No fastest card is named: there are no time figures yet."),
+    "plan-nothing-fits": N_("No card of the list surely holds it, so none is recommended."),
+    "plan-no-offer": N_("No card that fits has an offer, so there is no cheapest one."),
+    "plan-none-full": N_("No card holds it at full precision, so none is called the safest."),
+    # notes
+    "plan-catch-decode": N_(
+        "On the {card} decode comes last and reserves {decode}, more than denoising ({denoise}): "
+        "if it fails, every step was for nothing. Save latents first."
+    ),
+    "plan-catch-decode-tiling": N_(
+        "On the {card} decode comes last and reserves {decode}, more than denoising ({denoise}): "
+        "if it fails, every step was for nothing. Save latents first, or add --vae-tiling."
+    ),
+    "plan-comfyui": N_(
+        "These are diffusers figures. ComfyUI pages weights in and out of the card by itself, so "
+        "a card that does not fit here may run there, slower."
+    ),
+    "plan-monthly": N_(
+        "Monthly prices are compared with hourly ones as a month of 730 hours, rented throughout."
+    ),
+    "plan-currencies": N_(
+        "Offers are in {currencies}; only those in {currency} are compared, nothing is converted."
+    ),
+    "plan-no-currency-match": N_("No card that fits has an offer in {currency}."),
+    "plan-ram-unknown": N_(
+        "RAM unknown for the machines of {count} cards that need offload: it takes up to {need}."
+    ),
+    "plan-outputs-later": N_(
+        "{outputs} outputs a month cannot be priced yet: there are no time figures."
+    ),
+    "plan-left-out": N_("Not counted: {names}."),
+    # matrix
+    "plan-cell-holds": N_("{precision}{offload}: {headroom} to spare"),
+    "plan-cell-tight": N_("{precision}{offload}: tight, {headroom} to spare"),
+    "plan-cell-over": N_("{precision}{offload}: {over} short in {stage}"),
+    "plan-precision-full": N_("full precision"),
+    "plan-precision-8-bit": N_("8 bits"),
+    "plan-precision-4-bit": N_("4 bits"),
+    "plan-with-offload": N_(", model offload"),
+    "plan-matrix-defaults": N_(
+        "Each model at its own default size, no VAE tiling; offload means model offload."
+    ),
+    "plan-matrix-rule": N_(
+        "The rule is weights x 1.15 against the memory on the box; 8 bits halve it, 4 bits "
+        "quarter it."
+    ),
+    "plan-matrix-failed": N_("{model} is left out: {reason}"),
+    # input
+    "plan-bad-outputs": N_("{outputs} outputs a month: it must be a number above zero."),
+    "plan-bad-ram": N_("{ram} bytes of RAM: it must be above zero. Say, for example, --ram 64GB."),
+    "plan-needs-trace": N_(
+        "A dry run needs {package}, which is not installed. Install it: pip install "
+        "'cardfit[trace]'"
+    ),
 }

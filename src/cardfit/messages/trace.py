@@ -2,5 +2,4 @@
 
 from cardfit.messages.mark import N_
 
-TEXTS: dict[str, str] = {
-}
+TEXTS: dict[str, str] = {}

@@ -22,7 +22,9 @@ Task = Literal[
 ]
 Dtype = Literal["float32", "float16", "bfloat16"]
 Offload = Literal["none", "model", "group-block", "group-leaf", "sequential"]
-Quantization = Literal["none", "fp8-layerwise", "bnb-int8", "bnb-nf4", "torchao-int8", "torchao-fp8", "torchao-int4"]
+Quantization = Literal[
+    "none", "fp8-layerwise", "bnb-int8", "bnb-nf4", "torchao-int8", "torchao-fp8", "torchao-int4"
+]
 Attention = Literal["sdpa", "math"]
 
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
@@ -39,18 +41,32 @@ class _Frozen(BaseModel):
 class Request(_Frozen):
     """The exact pipeline. A field left out takes the model's own default, and the answer says which."""
 
-    model: Annotated[str, Field(min_length=1, max_length=200, description="library entry, alias or repo id")]
+    model: Annotated[
+        str, Field(min_length=1, max_length=200, description="library entry, alias or repo id")
+    ]
     task: Annotated[Task | None, Field(description="what the pipeline makes from what")] = None
     width: Annotated[_Side | None, Field(description="pixels")] = None
     height: Annotated[_Side | None, Field(description="pixels")] = None
-    num_frames: Annotated[int | None, Field(ge=1, le=4096, description="frames the model makes")] = None
-    fps: Annotated[float | None, Field(gt=0, le=240, description="playback rate; never changes num_frames")] = None
+    num_frames: Annotated[
+        int | None, Field(ge=1, le=4096, description="frames the model makes")
+    ] = None
+    fps: Annotated[
+        float | None, Field(gt=0, le=240, description="playback rate; never changes num_frames")
+    ] = None
     batch: Annotated[int, Field(ge=1, le=256, description="outputs made at once")] = 1
-    num_inference_steps: Annotated[int | None, Field(ge=1, le=1000, description="denoising steps")] = None
-    guidance_scale: Annotated[float | None, Field(ge=0, le=100, description="classifier-free guidance")] = None
-    prompt_tokens: Annotated[int | None, Field(ge=1, le=4096, description="tokens in the prompt")] = None
+    num_inference_steps: Annotated[
+        int | None, Field(ge=1, le=1000, description="denoising steps")
+    ] = None
+    guidance_scale: Annotated[
+        float | None, Field(ge=0, le=100, description="classifier-free guidance")
+    ] = None
+    prompt_tokens: Annotated[
+        int | None, Field(ge=1, le=4096, description="tokens in the prompt")
+    ] = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    runtime: Annotated[Literal["diffusers", "comfyui"], Field(description="which program runs it")] = "diffusers"
+    runtime: Annotated[
+        Literal["diffusers", "comfyui"], Field(description="which program runs it")
+    ] = "diffusers"
 
 
 class ExactRequest(Request):
@@ -69,14 +85,26 @@ class ExactRequest(Request):
 class Settings(_Frozen):
     """The knobs. ``None`` means open: the plan may choose. An empty ``dtype`` means the model's recommended dtypes."""
 
-    dtype: Annotated[dict[str, Dtype], Field(description="component -> dtype; '*' sets every component")] = {}
-    quantization: Annotated[dict[str, Quantization], Field(description="component -> weight scheme")] = {}
-    offload: Annotated[Offload | None, Field(description="where weights wait while they are not used")] = None
+    dtype: Annotated[
+        dict[str, Dtype], Field(description="component -> dtype; '*' sets every component")
+    ] = {}
+    quantization: Annotated[
+        dict[str, Quantization], Field(description="component -> weight scheme")
+    ] = {}
+    offload: Annotated[
+        Offload | None, Field(description="where weights wait while they are not used")
+    ] = None
     vae_tiling: Annotated[bool | None, Field(description="decode in overlapping tiles")] = None
     vae_tile: Annotated[int | None, Field(ge=32, le=8192, description="tile side in pixels")] = None
-    vae_overlap: Annotated[int | None, Field(ge=0, le=4096, description="tile overlap in pixels")] = None
-    vae_slicing: Annotated[bool | None, Field(description="decode one output of the batch at a time")] = None
-    decode_chunk_size: Annotated[int | None, Field(ge=1, le=4096, description="frames decoded per call")] = None
+    vae_overlap: Annotated[
+        int | None, Field(ge=0, le=4096, description="tile overlap in pixels")
+    ] = None
+    vae_slicing: Annotated[
+        bool | None, Field(description="decode one output of the batch at a time")
+    ] = None
+    decode_chunk_size: Annotated[
+        int | None, Field(ge=1, le=4096, description="frames decoded per call")
+    ] = None
     attention: Annotated[Attention, Field(description="attention kernel")] = "sdpa"
 
 

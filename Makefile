@@ -1,0 +1,56 @@
+# Two commands matter: `make plan` and `make test`. Stamp files keep a second call quick.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+TORCH := torch==2.13.0
+
+.DEFAULT_GOAL := help
+.PHONY: help plan test setup check format clean
+
+help:
+	@echo "make plan    install what a plan needs and plan one video model over every card"
+	@echo "make test    install the rest and run every check"
+	@echo "make setup   install everything for development"
+	@echo "make format  lay the code out"
+	@echo "make clean   remove .venv and caches"
+
+plan: $(VENV)/trace.stamp
+	@$(BIN)/cardfit plan wan2.1-t2v-14b --width 1280 --height 720 --num-frames 81
+
+test: $(VENV)/dev.stamp check
+
+setup: $(VENV)/dev.stamp
+
+check:
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy src
+	$(BIN)/lint-imports
+	$(BIN)/pytest -n 2
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# torch first and alone: whatever needs it then finds it in place.
+$(VENV)/torch.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "cardfit needs Python 3.11 or later; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "making $(VENV) and installing $(TORCH) (some minutes the first time)" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) '$(TORCH)'
+	@touch $@
+
+$(VENV)/trace.stamp: $(VENV)/torch.stamp pyproject.toml
+	@echo "installing cardfit with the dry run" >&2
+	@$(PIP) -e '.[trace]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/trace.stamp pyproject.toml
+	@echo "installing the tools of development" >&2
+	@$(PIP) -e '.[trace,run,dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,196 @@
+"""Flags built from the fields of `Request` and `Settings`, and the way back.
+
+In: the models. Out: one plain dataclass of flags for each, every flag open (``None``) until it is given, and the
+functions that turn given flags into validated values. The names and the help are the models' own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+from cyclopts import Parameter
+from pydantic import BaseModel
+
+from cardfit.errors import BadRequest
+from cardfit.messages import say
+from cardfit.request import DTYPES, QUANTIZATIONS, Dtype, Quantization, Request, Settings
+from cardfit.request.read import read_plan_file, validate_request, validate_settings
+from cardfit.units import parse_bytes
+
+DTYPE_ALIASES: dict[str, Dtype] = {
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "fp32": "float32",
+    **{name: name for name in DTYPES},
+}
+# Other names of a flag; a bare value of --dtype means every component.
+ALIASES = {"num_inference_steps": ("--steps",)}
+PAIRED = frozenset({"dtype", "quantization"})
+EVERY = "*"
+
+
+def flag(field: str) -> str:
+    """The flag of a field.
+
+    >>> flag("num_frames")
+    '--num-frames'
+    """
+    return "--" + field.replace("_", "-")
+
+
+def _value_type(annotation: Any) -> Any:
+    """The type of a field without its limits: they are checked by the model, which words the error."""
+    if get_origin(annotation) in (Union, UnionType):
+        parts = [part for part in get_args(annotation) if part is not NoneType]
+        return _value_type(parts[0])
+    if get_origin(annotation) is Annotated:
+        return _value_type(get_args(annotation)[0])
+    return annotation
+
+
+def _help(model: type[BaseModel], name: str) -> str:
+    if name == "dtype":
+        return say("help-dtype")
+    if name == "quantization":
+        return say("help-quantization", {"allowed": ", ".join(QUANTIZATIONS)})
+    field = model.model_fields[name]
+    words = field.description or name.replace("_", " ")
+    default = field.default
+    shown = default is not None and not field.is_required()
+    return f"{words} [default: {default}]" if shown else words
+
+
+def _flags_of(name: str, model: type[BaseModel], without: Iterable[str] = ()) -> type:
+    """A dataclass with one open, keyword-only field for every field of ``model``."""
+    fields: list[tuple[str, Any, Any]] = []
+    for field_name, field in model.model_fields.items():
+        if field_name in without:
+            continue
+        inner = list[str] if field_name in PAIRED else _value_type(field.annotation)
+        names = [flag(field_name), *ALIASES.get(field_name, ())]
+        extra: dict[str, Any] = {} if inner is bool else {"negative": ()}
+        parameter = Parameter(
+            name=names, help=_help(model, field_name), show_default=False, **extra
+        )
+        annotation = Annotated[inner | None, parameter]  # type: ignore[valid-type]
+        fields.append((field_name, annotation, dataclasses.field(default=None)))
+    own = {"__module__": __name__}  # else cyclopts takes the class for one of Python's own
+    return dataclasses.make_dataclass(name, fields, frozen=True, kw_only=True, namespace=own)
+
+
+if TYPE_CHECKING:
+
+    class RequestFlags:
+        """Flags of the request, the model left out."""
+
+    class SettingsFlags:
+        """Flags of the settings."""
+
+else:
+    RequestFlags = _flags_of("RequestFlags", Request, without=("model",))
+    SettingsFlags = _flags_of("SettingsFlags", Settings)
+
+
+def asked(
+    model: str, request_flags: RequestFlags, settings_flags: SettingsFlags
+) -> tuple[Request, Settings]:
+    """The request and the settings: those of a plan file when ``model`` is one, with the given flags on top."""
+    request: dict[str, Any] = {"model": model}
+    settings: dict[str, Any] = {}
+    if _is_plan_file(model):
+        plan = read_plan_file(model)
+        request = plan.request.model_dump(exclude_unset=True)
+        settings = plan.settings.model_dump(exclude_unset=True)
+    request |= _given(request_flags)
+    settings |= _given(settings_flags)
+    for name, parse in (("dtype", dtypes), ("quantization", quantizations)):
+        if isinstance(settings.get(name), (list, tuple)):
+            settings[name] = parse(settings[name])
+    return validate_request(request), validate_settings(settings)
+
+
+def _is_plan_file(model: str) -> bool:
+    """Whether MODEL names a file: by its ending, or by a path to something that is there."""
+    if model.endswith((".yaml", ".yml")):
+        return True
+    try:
+        return os.sep in model and Path(model).is_file()
+    except (OSError, ValueError):  # too long for a path, or a sign that none may have
+        return False
+
+
+def _given(flags: object) -> dict[str, Any]:
+    values = vars(flags)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def dtypes(tokens: Sequence[str]) -> dict[str, Dtype]:
+    """Component to dtype, ``*`` for a bare value. Raises BadRequest.
+
+    >>> dtypes(["bf16", "vae=fp32"])
+    {'*': 'bfloat16', 'vae': 'float32'}
+    """
+    found: dict[str, Dtype] = {}
+    for token in tokens:
+        component, equals, word = token.rpartition("=")
+        dtype = DTYPE_ALIASES.get(word)
+        if dtype is None or (equals and not component):
+            allowed = ", ".join(name for name in DTYPE_ALIASES if name not in DTYPES)
+            raise BadRequest("bad-dtype", asked=token, allowed=allowed)
+        found[component or EVERY] = dtype
+    return found
+
+
+def quantizations(tokens: Sequence[str]) -> dict[str, Quantization]:
+    """Component to weight scheme. Raises BadRequest.
+
+    >>> quantizations(["transformer=bnb-int8"])
+    {'transformer': 'bnb-int8'}
+    """
+    found: dict[str, Quantization] = {}
+    for token in tokens:
+        component, _, word = token.partition("=")
+        scheme = next((name for name in QUANTIZATIONS if name == word), None)
+        if scheme is None or not component:
+            raise BadRequest("bad-quantization", asked=token, allowed=", ".join(QUANTIZATIONS))
+        found[component] = scheme
+    return found
+
+
+def ram_bytes(text: str | None) -> int | None:
+    """Bytes of host RAM; memory is sold in powers of two. Raises BadRequest."""
+    if text is None:
+        return None
+    try:
+        size = parse_bytes(text, memory=True)
+    except ValueError:
+        size = 0
+    if size <= 0:
+        raise BadRequest("bad-ram", asked=text)
+    return size
+
+
+def outputs_per_month(text: str | None) -> float | None:
+    """Outputs a month from ``40`` or ``40/month``. Raises BadRequest.
+
+    >>> outputs_per_month("40/month"), outputs_per_month(None)
+    (40.0, None)
+    """
+    if text is None:
+        return None
+    try:
+        number = float(text.removesuffix("/month"))
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e9:
+        raise BadRequest("bad-outputs", asked=text)
+    return number
+
+
+Os = Literal["linux", "windows"]
+As = Literal["code", "line"]

@@ -1,0 +1,187 @@
+"""Advice on finished rows: three picks, each with why, and the cautions that belong to the answer.
+
+Cheapest is the lowest price per hour among the cards that fit (a month counts as 730 hours).
+Safest keeps full precision, pays the least in speed and has at least a tenth of the card to
+spare; of those the cheapest, since more room than that adds no safety. Fastest waits for time
+figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cardfit.errors import Note
+from cardfit.plan.answer import CardRow, OfferRow, Pick, Recommended, Said
+from cardfit.plan.offers import currencies, hourly
+from cardfit.plan.rows import Ranked
+from cardfit.plan.target import Target
+from cardfit.request import ExactRequest
+from cardfit.units import gib_text
+
+SAFE_SHARE = 0.1  # of the usable bytes: the spare room from which a card counts as safe
+
+
+def sort_key(row: CardRow, order: Sequence[str], currency: str | None) -> tuple[object, ...]:
+    """Rows that hold it first, then the cheapest; a card without a comparable price after those with one."""
+    return (
+        order.index(row.verdict),
+        *_price_key(row, currency),
+        row.memory_bytes or 0,
+        row.card,
+    )
+
+
+def recommend(
+    rows: Iterable[CardRow], currency: str | None
+) -> tuple[Recommended, tuple[Note, ...]]:
+    """The picks, and a note for each that cannot be made."""
+    fitting = [row for row in rows if row.verdict == "fits"]
+    notes = [Note("plan-fastest-later")]
+    if not fitting:
+        none = Recommended(cheapest=None, fastest=None, safest=None)
+        return none, (Note("plan-nothing-fits"), *notes)
+    cheapest = _cheapest(fitting, currency)
+    if cheapest is None:
+        priced = any(row.offer for row in fitting)
+        notes.append(
+            Note("plan-no-currency-match", {"currency": currency})
+            if priced
+            else Note("plan-no-offer")
+        )
+    safest = _safest(fitting, currency)
+    if safest is None:
+        notes.append(Note("plan-none-full"))
+    return Recommended(cheapest=cheapest, fastest=None, safest=safest), tuple(notes)
+
+
+def cautions(
+    ranked: Sequence[Ranked],
+    recommended: Recommended,
+    targets: Sequence[Target],
+    request: ExactRequest,
+    *,
+    currency: str | None,
+    ram_known: bool,
+    outputs_per_month: float | None,
+    tiles: bool,
+) -> tuple[Note, ...]:
+    """What a reader must know beside the table."""
+    notes = []
+    if request.runtime == "comfyui":
+        notes.append(Note("plan-comfyui"))
+    if (catch := _catch(ranked, recommended, tiles)) is not None:
+        notes.append(catch)
+    if not ram_known and (unknown := _ram_unknown(ranked)) is not None:
+        notes.append(unknown)
+    names = currencies(targets)
+    if len(names) > 1:
+        notes.append(
+            Note("plan-currencies", {"currencies": ", ".join(names), "currency": currency})
+        )
+    if any(each.row.offer and each.row.offer.period == "month" for each in ranked):
+        notes.append(Note("plan-monthly"))
+    if outputs_per_month is not None:
+        notes.append(Note("plan-outputs-later", {"outputs": f"{outputs_per_month:g}"}))
+    left_out = sorted({name for each in ranked if each.estimate for name in each.estimate.left_out})
+    if left_out:
+        notes.append(Note("plan-left-out", {"names": ", ".join(left_out)}))
+    return tuple(notes)
+
+
+def _price_key(row: CardRow, currency: str | None) -> tuple[bool, float]:
+    if row.offer is None or row.offer.price.currency != currency:
+        return (True, 0.0)
+    return (False, hourly(row.offer))
+
+
+def _cheapest(fitting: list[CardRow], currency: str | None) -> Pick | None:
+    priced = [row for row in fitting if row.offer and row.offer.price.currency == currency]
+    if not priced:
+        return None
+    row = min(
+        priced,
+        key=lambda each: (
+            _price_key(each, currency),
+            len(each.price_of_it),
+            each.memory_bytes or 0,
+        ),
+    )
+    assert row.offer is not None and row.settings is not None
+    return Pick(card=row.card, settings=row.settings, why=_price_said(row.offer))
+
+
+def _price_said(offer: OfferRow) -> Said:
+    code = "plan-cheapest-month" if offer.period == "month" else "plan-cheapest-hour"
+    if offer.spot:
+        code = "plan-cheapest-spot"
+    currency = offer.price.currency
+    return Said.of(
+        code,
+        price=f"{offer.price.amount:.2f} {currency}",
+        hour=f"{hourly(offer):.2f} {currency}",
+        provider=offer.provider,
+    )
+
+
+def _safest(fitting: list[CardRow], currency: str | None) -> Pick | None:
+    full = [row for row in fitting if "lossy" not in row.price_of_it]
+    if not full:
+        return None
+    roomy = [row for row in full if _spare_share(row) >= SAFE_SHARE]
+    if roomy:
+        row = min(
+            roomy,
+            key=lambda each: (
+                len(each.price_of_it),
+                *_price_key(each, currency),
+                each.memory_bytes or 0,
+            ),
+        )
+    else:
+        row = min(full, key=lambda each: (-(each.headroom_bytes or 0), len(each.price_of_it)))
+    assert row.settings is not None and row.headroom_bytes is not None
+    why = Said.of(
+        "plan-safest" if roomy else "plan-safest-less", headroom=gib_text(row.headroom_bytes)
+    )
+    return Pick(card=row.card, settings=row.settings, why=why)
+
+
+def _spare_share(row: CardRow) -> float:
+    return (row.headroom_bytes or 0) / (row.usable_bytes or 1)
+
+
+def _catch(ranked: Sequence[Ranked], recommended: Recommended, tiles: bool) -> Note | None:
+    """Decode after all the steps, needing more than they do: on a tight card, else on the cheapest pick."""
+    pick = recommended.cheapest or recommended.safest
+    wanted = [each for each in ranked if each.row.verdict == "tight"]
+    wanted += [each for each in ranked if pick is not None and each.row.card == pick.card]
+    for each in wanted:
+        if each.estimate is None or each.row.settings is None:
+            continue
+        peaks: dict[str, int] = {}
+        for stage in each.estimate.stages:
+            peaks[stage.name] = max(peaks.get(stage.name, 0), stage.reserved_bytes)
+        decode, denoise = peaks.get("decode"), peaks.get("denoise")
+        if decode is None or denoise is None or decode <= denoise:
+            continue
+        open_tiling = tiles and not each.row.settings.vae_tiling
+        return Note(
+            "plan-catch-decode-tiling" if open_tiling else "plan-catch-decode",
+            {"card": each.row.name, "decode": gib_text(decode), "denoise": gib_text(denoise)},
+        )
+    return None
+
+
+def _ram_unknown(ranked: Sequence[Ranked]) -> Note | None:
+    """How many cards lean on host RAM that nobody stated, and the most that takes."""
+    needs = [
+        each.estimate.host_bytes
+        for each in ranked
+        if each.estimate is not None
+        and each.row.verdict in ("fits", "tight")
+        and "slower" in each.row.price_of_it
+        and (each.row.offer is None or each.row.offer.ram_bytes is None)
+    ]
+    if not needs:
+        return None
+    return Note("plan-ram-unknown", {"count": len(needs), "need": gib_text(max(needs))})

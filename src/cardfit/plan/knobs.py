@@ -1,0 +1,226 @@
+"""Settings to try, in the order of their price: free, slower, slightly lossy, lossy.
+
+In: what the model offers (`Knobs`) and the settings a person gave. Out: candidates, cheapest in
+quality first. What was given stays; only knobs left open (``None``, or an empty dict) are turned.
+The number of candidates is small (at most a few dozen) because combinations that diffusers
+refuses are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from cardfit.messages import say
+from cardfit.plan.answer import Price
+from cardfit.request import OFFLOADS, Offload, Quantization, Settings
+from cardfit.trace.stream import Trace
+
+LARGE_ENCODER_BYTES = 1_000_000_000  # quantizing a smaller text encoder saves too little to matter
+# The sizes tried for `decode_chunk_size`: frames decoded per call (Stable Video Diffusion's knob).
+CHUNKS = (8, 2)
+_DENOISERS = ("transformer", "unet", "prior")
+_TEXT_ENCODERS = ("text_encoder", "mllm")
+# What each weight scheme costs, least first, and the offloads it works with (diffusers 0.42:
+# bitsandbytes weights do not move leaf by leaf).
+_SCHEMES: dict[Quantization, tuple[int, tuple[Offload, ...]]] = {
+    "none": (0, OFFLOADS),
+    "fp8-layerwise": (1, ("none", "model", "group-block", "group-leaf")),
+    "bnb-int8": (2, ("none", "model")),
+    "bnb-nf4": (3, ("none", "model")),
+    "torchao-fp8": (1, ("none", "model")),
+    "torchao-int8": (2, ("none", "model")),
+    "torchao-int4": (3, ("none", "model")),
+}
+_SEARCHED: tuple[Quantization, ...] = ("none", "fp8-layerwise", "bnb-int8", "bnb-nf4")
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """What a model offers to turn.
+
+    ``tile`` is the tile side in pixels that the VAE takes by itself, ``None`` where it cannot
+    tile or where the picture is no larger than a tile; ``chunked`` whether the pipeline takes
+    `decode_chunk_size`; ``always_tiled`` whether the VAE decodes in tiles only,
+    which then is its reference and costs nothing.
+    """
+
+    denoisers: tuple[str, ...]
+    text_encoders: tuple[str, ...]
+    tile: int | None = None
+    slicing: bool = False
+    chunked: bool = False
+    always_tiled: bool = False
+    num_frames: int = 1
+    batch: int = 1
+
+    def quantized(self, scheme: Quantization) -> dict[str, Quantization]:
+        """The components that ``scheme`` is tried on."""
+        if scheme == "none":
+            return {}
+        names = self.denoisers if scheme == "fp8-layerwise" else self.denoisers + self.text_encoders
+        return dict.fromkeys(names, scheme)
+
+
+def knobs_of(
+    trace: Trace,
+    *,
+    tile: int | None,
+    slicing: bool,
+    chunked: bool,
+    always_tiled: bool = False,
+) -> Knobs:
+    """The knobs of a traced pipeline; the VAE's come from the library entry."""
+    request = trace.request
+    large = [c for c in trace.components if c.weights_bytes >= LARGE_ENCODER_BYTES]
+    return Knobs(
+        denoisers=tuple(c.name for c in trace.components if c.name.startswith(_DENOISERS)),
+        text_encoders=tuple(c.name for c in large if c.name.startswith(_TEXT_ENCODERS)),
+        tile=tile if tile is not None and max(request.width, request.height) > tile else None,
+        slicing=slicing,
+        chunked=chunked,
+        always_tiled=always_tiled,
+        num_frames=request.num_frames,
+        batch=request.batch,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Settings with nothing left open and what they cost; ``cost`` orders them, least first."""
+
+    settings: Settings
+    price: tuple[Price, ...]
+    cost: tuple[int, ...]
+
+
+def closed(settings: Settings) -> Settings:
+    """``settings`` with every open knob left alone: nothing offloaded, no tiling, no slicing.
+
+    >>> closed(Settings()).offload
+    'none'
+    """
+    tiled = settings.vae_tile is not None or settings.vae_overlap is not None
+    return settings.model_copy(
+        update={
+            "offload": settings.offload or "none",
+            "vae_tiling": tiled if settings.vae_tiling is None else settings.vae_tiling,
+            "vae_slicing": bool(settings.vae_slicing),
+        }
+    )
+
+
+def trace_key(settings: Settings) -> Settings:
+    """The part of ``settings`` that shapes a trace: offload and quantization never do."""
+    return closed(settings).model_copy(update={"offload": None, "quantization": {}})
+
+
+def price_of(settings: Settings, knobs: Knobs) -> tuple[Price, ...]:
+    """What closed ``settings`` cost: ``slower`` for any offload, ``lossy`` for tiles, chunks and fewer bits."""
+    tiled = bool(settings.vae_tiling) and not knobs.always_tiled
+    lossy = tiled or bool(_schemes(settings)) or settings.decode_chunk_size is not None
+    slower = settings.offload not in (None, "none")
+    prices: tuple[Price, ...] = ("slower",) if slower else ()
+    return (*prices, "lossy") if lossy else prices
+
+
+def candidates(given: Settings, knobs: Knobs) -> tuple[Candidate, ...]:
+    """All settings worth trying for ``given``, the least costly first; never empty."""
+    found = []
+    for scheme, offload, tiling, slicing, chunk in product(
+        _open_schemes(given, knobs),
+        OFFLOADS if given.offload is None else (given.offload,),
+        _open_tilings(given, knobs),
+        _open_slicings(given, knobs),
+        _open_chunks(given, knobs),
+    ):
+        quantization = given.quantization or knobs.quantized(scheme)
+        both_given = given.offload is not None and bool(given.quantization)
+        if not both_given and any(offload not in _SCHEMES[x][1] for x in quantization.values()):
+            continue
+        settings = given.model_copy(
+            update={
+                "quantization": quantization,
+                "offload": offload,
+                "vae_tiling": tiling,
+                "vae_slicing": slicing,
+                "decode_chunk_size": chunk,
+            }
+        )
+        found.append(Candidate(settings, price_of(settings, knobs), _cost(settings)))
+    return tuple(sorted(found, key=lambda each: each.cost))
+
+
+def settings_text(settings: Settings, knobs: Knobs) -> str:
+    """The knobs that are turned, in words: ``group offload, VAE tiling 256``."""
+    parts = []
+    if settings.dtype:
+        parts.append(_per_component(dict(settings.dtype)))
+    if schemes := _schemes(settings):
+        parts.append(_per_component(schemes))
+    if settings.offload not in (None, "none"):
+        parts.append(say(f"plan-offload-{settings.offload}"))
+    if settings.vae_tiling:
+        tile = settings.vae_tile or knobs.tile
+        parts.append(say("plan-tiling-size", {"tile": tile}) if tile else say("plan-tiling"))
+    if settings.vae_slicing:
+        parts.append(say("plan-slicing"))
+    if settings.decode_chunk_size is not None:
+        parts.append(say("plan-chunk", {"frames": settings.decode_chunk_size}))
+    return ", ".join(parts) or say("plan-as-is")
+
+
+def _schemes(settings: Settings) -> dict[str, str]:
+    return {name: scheme for name, scheme in settings.quantization.items() if scheme != "none"}
+
+
+def _per_component(values: dict[str, str]) -> str:
+    """``bnb-int8 (transformer, text_encoder_2)``; the ``*`` of a bare value says nothing more."""
+    by_value: dict[str, list[str]] = {}
+    for name, value in values.items():
+        by_value.setdefault(value, []).append(name)
+    return ", ".join(
+        value if names == ["*"] else f"{value} ({', '.join(names)})"
+        for value, names in by_value.items()
+    )
+
+
+def _open_schemes(given: Settings, knobs: Knobs) -> tuple[Quantization, ...]:
+    return ("none",) if given.quantization or not knobs.denoisers else _SEARCHED
+
+
+def _open_tilings(given: Settings, knobs: Knobs) -> tuple[bool, ...]:
+    if given.vae_tiling is not None:
+        return (given.vae_tiling,)
+    if knobs.always_tiled:
+        return (True,)
+    if given.vae_tile is not None or given.vae_overlap is not None:
+        return (True,)
+    return (False,) if knobs.tile is None else (False, True)
+
+
+def _open_slicings(given: Settings, knobs: Knobs) -> tuple[bool, ...]:
+    if given.vae_slicing is not None:
+        return (given.vae_slicing,)
+    return (False, True) if knobs.slicing and knobs.batch > 1 else (False,)
+
+
+def _open_chunks(given: Settings, knobs: Knobs) -> tuple[int | None, ...]:
+    if given.decode_chunk_size is not None:
+        return (given.decode_chunk_size,)
+    if not knobs.chunked:
+        return (None,)
+    return (None, *(size for size in CHUNKS if size < knobs.num_frames))
+
+
+def _cost(settings: Settings) -> tuple[int, ...]:
+    """Lossy first, then slightly lossy, then slower, then free: a class outweighs everything below it."""
+    lossy = max((_SCHEMES[each][0] for each in settings.quantization.values()), default=0)
+    chunk = settings.decode_chunk_size
+    smaller = 0 if chunk is None else 1 + sum(chunk < size for size in CHUNKS)
+    return (
+        lossy,
+        int(bool(settings.vae_tiling)) + smaller,
+        OFFLOADS.index(settings.offload or "none"),
+        int(bool(settings.vae_slicing)),
+    )

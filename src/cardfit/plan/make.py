@@ -1,0 +1,125 @@
+"""Build the `Answer`: the stages with everything resident, a row per card, the picks and the notes.
+
+In: the request after the model's rules, the settings as given, the cards and the memo of
+estimates. Out: the Answer. Nothing is loaded here. ``stages`` and ``peak`` are for nothing
+offloaded, no tiling and the recommended dtypes, unless the settings say otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cardfit.errors import Note
+from cardfit.plan.advice import cautions, recommend, sort_key
+from cardfit.plan.answer import Answer, ModelRow, Peak, Said, StageRow
+from cardfit.plan.knobs import Knobs, candidates, closed
+from cardfit.plan.offers import main_currency
+from cardfit.plan.rows import Question, Ranked, host_of, row_for
+from cardfit.plan.search import Estimates
+from cardfit.plan.target import Target
+from cardfit.plan.verdict import ORDER, Host
+from cardfit.predict.estimate import MemoryEstimate
+from cardfit.request import ExactRequest, Settings
+from cardfit.trace.stream import Trace
+
+Progress = Callable[[str, float | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of the model and its trace beside the memory: the header's figures, in bytes."""
+
+    model: ModelRow
+    versions: dict[str, str]
+    rule_bytes: int
+    denoiser_rule_bytes: int
+    disk_bytes: int | None
+    context_bytes: int
+    notes: tuple[Note, ...] = ()
+
+
+def make(
+    request: ExactRequest,
+    given: Settings,
+    targets: Sequence[Target],
+    host: Host,
+    knobs: Knobs,
+    estimates: Estimates,
+    facts: Facts,
+    *,
+    currency: str | None = None,
+    outputs_per_month: float | None = None,
+    progress: Progress | None = None,
+) -> Answer:
+    """The answer for ``targets``; ``currency`` is the one prices are compared in (the most common by default)."""
+    money = currency or main_currency(targets)
+    base = closed(given)
+    resident = estimates.of(base)
+    question = Question(
+        given=given,
+        knobs=knobs,
+        candidates=candidates(given, knobs),
+        host=host,
+        estimates=estimates,
+        bfloat16=uses_bfloat16(estimates.trace(base)),
+        disk_bytes=facts.disk_bytes,
+        currency=money,
+    )
+    ranked = _ranked(targets, question, progress)
+    recommended, picks_notes = recommend([each.row for each in ranked], money)
+    notes = cautions(
+        ranked,
+        recommended,
+        targets,
+        request,
+        currency=money,
+        ram_known=all(host_of(each, host).ram_bytes is not None for each in targets),
+        outputs_per_month=outputs_per_month,
+        tiles=knobs.tile is not None,
+    )
+    single = estimates.of(base.model_copy(update={"offload": "model"}))
+    return Answer(
+        versions=facts.versions,
+        model=facts.model,
+        request=request,
+        settings=given,
+        stages=tuple(StageRow.of(stage) for stage in resident.stages),
+        peak=_peak(resident, facts.context_bytes),
+        one_at_a_time=_peak(single, facts.context_bytes) if given.offload is None else None,
+        one_at_a_time_host_bytes=single.host_bytes if given.offload is None else None,
+        rule_bytes=facts.rule_bytes,
+        denoiser_rule_bytes=facts.denoiser_rule_bytes,
+        cards=tuple(each.row for each in ranked),
+        recommended=recommended,
+        notes=tuple(
+            Said.of(note.code, **note.args) for note in (*facts.notes, *notes, *picks_notes)
+        ),
+    )
+
+
+def uses_bfloat16(trace: Trace) -> bool:
+    """Whether any component of ``trace`` computes in bfloat16."""
+    return any(component.dtype.endswith("bfloat16") for component in trace.components)
+
+
+def _ranked(
+    targets: Sequence[Target], question: Question, progress: Progress | None
+) -> tuple[Ranked, ...]:
+    found = []
+    # the largest first: what it needs is traced before the reader waits for tilings
+    order = sorted(targets, key=lambda each: (-(each.memory_bytes or 0), each.card))
+    for done, target in enumerate(order):
+        if progress is not None:
+            progress(target.name, done / len(order))
+        found.append(row_for(target, question))
+    return tuple(sorted(found, key=lambda each: sort_key(each.row, ORDER, question.currency)))
+
+
+def _peak(estimate: MemoryEstimate, context_bytes: int) -> Peak:
+    return Peak(
+        allocated_bytes=estimate.allocated_bytes,
+        reserved_bytes=estimate.reserved_bytes,
+        device_bytes=estimate.reserved_bytes + context_bytes,
+        stage=estimate.peak_stage,
+    )

@@ -1,0 +1,51 @@
+"""Which offer stands beside a card, and when one price is lower than another.
+
+Money keeps its currency: amounts of different currencies are never compared, so the offers of the
+most common one come first. A month counts as 730 hours (365 x 24 / 12). An offer that can be
+taken away (spot) is named only where no other is, and one known to have too little host RAM is
+not named at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from cardfit.plan.answer import OfferRow
+from cardfit.plan.target import Target
+
+HOURS_PER_MONTH = 730
+
+
+def hourly(offer: OfferRow) -> float:
+    """The price of one card for an hour, in the offer's own currency; a month counts as 730 hours."""
+    return offer.price.amount / (HOURS_PER_MONTH if offer.period == "month" else 1)
+
+
+def main_currency(targets: Iterable[Target]) -> str | None:
+    """The currency that most offers are in (the first by name where two are as common); None without offers."""
+    counted = Counter(offer.price.currency for target in targets for offer in target.offers)
+    return min(counted, key=lambda name: (-counted[name], name)) if counted else None
+
+
+def currencies(targets: Iterable[Target]) -> tuple[str, ...]:
+    """All currencies that offers are in, sorted."""
+    return tuple(sorted({offer.price.currency for each in targets for offer in each.offers}))
+
+
+def best_offer(
+    offers: tuple[OfferRow, ...], currency: str | None, need_ram_bytes: int
+) -> OfferRow | None:
+    """The cheapest of ``offers`` whose machine is not known to have less RAM than needed; None if there is none."""
+    enough = [each for each in offers if each.ram_bytes is None or each.ram_bytes >= need_ram_bytes]
+    return min(
+        enough,
+        key=lambda each: (
+            each.price.currency != currency,
+            each.price.currency,
+            each.spot,
+            hourly(each),
+            each.provider,
+        ),
+        default=None,
+    )

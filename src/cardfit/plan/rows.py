@@ -1,0 +1,204 @@
+"""One row of the table: a card with its verdict, what makes it true, what stops it and what would cure it.
+
+In: a card, the search's choice and the offers. Out: a `CardRow` whose figures the verdict follows
+from: ``headroom_bytes = usable_bytes - peak_reserved_bytes`` and ``device_bytes =
+peak_reserved_bytes + CUDA context``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from cardfit.messages import say
+from cardfit.plan.answer import CardRow, OfferRow, Price, Said, Verdict
+from cardfit.plan.knobs import Candidate, Knobs, candidates, settings_text
+from cardfit.plan.offers import best_offer
+from cardfit.plan.search import Choice, Estimates, choose
+from cardfit.plan.target import Target
+from cardfit.plan.verdict import Host, Judgement, Reason, grade
+from cardfit.predict.estimate import MemoryEstimate
+from cardfit.request import Settings
+from cardfit.units import human_bytes
+
+_WHY: dict[Reason, str] = {
+    "surely": "plan-fits",
+    "likely": "plan-tight",
+    "with_limit": "plan-tight-limit",
+    "spill": "plan-spills",
+    "device": "plan-over",
+    "host": "plan-over-host",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is the same for every card: the knobs, the candidates, the machine, the memo and the disk need."""
+
+    given: Settings
+    knobs: Knobs
+    candidates: tuple[Candidate, ...]
+    host: Host
+    estimates: Estimates
+    bfloat16: bool
+    disk_bytes: int | None
+    currency: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A row with the estimate behind it (None where no verdict was reached)."""
+
+    row: CardRow
+    estimate: MemoryEstimate | None
+
+
+def row_for(target: Target, question: Question) -> Ranked:
+    """The row for one card."""
+    usable = target.usable
+    if target.unverified is not None or usable is None or target.context is None:
+        why = Said.of("plan-no-facts")
+        if target.unverified is not None:
+            why = Said.of(target.unverified.code, **target.unverified.args)
+        return Ranked(_bare(target, question, "unknown", why, None), None)
+    if question.bfloat16 and not target.has_bfloat16:
+        why = Said.of("plan-no-bfloat16", card=target.name)
+        return Ranked(
+            _bare(target, question, "does_not_fit", why, Said.of("plan-try-float16")), None
+        )
+    host = host_of(target, question.host)
+    choice = choose(question.candidates, target, usable, host, question.estimates)
+    return _judged_row(target, question, choice, host)
+
+
+def _judged_row(target: Target, question: Question, choice: Choice, host: Host) -> Ranked:
+    judgement, settings = choice.judgement, choice.candidate.settings
+    estimate = judgement.estimate
+    assert target.context is not None
+    offer = best_offer(target.offers, question.currency, estimate.host_bytes)
+    holds = judgement.verdict != "does_not_fit"
+    prices = choice.candidate.price if holds else ()
+    if holds and _short_of_ram(target, offer, settings, host):
+        prices = (*prices, "more_ram")
+    row = CardRow(
+        card=target.card,
+        name=target.name,
+        memory_bytes=target.memory_bytes,
+        verdict=judgement.verdict,
+        grade=grade(judgement.verdict, prices),
+        price_of_it=prices,
+        settings=settings,
+        settings_text=settings_text(settings, question.knobs),
+        limiting_stage=estimate.peak_stage,
+        peak_reserved_bytes=estimate.reserved_bytes,
+        device_bytes=estimate.reserved_bytes + target.context.likely,
+        usable_bytes=judgement.usable.likely,
+        headroom_bytes=judgement.headroom_bytes,
+        host_bytes=estimate.host_bytes,
+        disk_bytes=question.disk_bytes,
+        seconds=None,
+        cost_per_output=None,
+        offer=offer,
+        why=_why(judgement, host),
+        near_miss=_near_miss(target, question, choice, host),
+    )
+    return Ranked(row, estimate)
+
+
+def _bare(
+    target: Target, question: Question, verdict: Verdict, why: Said, near_miss: Said | None
+) -> CardRow:
+    """A row without settings: nothing was replayed for this card."""
+    return CardRow(
+        card=target.card,
+        name=target.name,
+        memory_bytes=target.memory_bytes,
+        verdict=verdict,
+        grade=grade(verdict, ()),
+        price_of_it=(),
+        settings=None,
+        settings_text="",
+        limiting_stage=None,
+        peak_reserved_bytes=None,
+        device_bytes=None,
+        usable_bytes=target.usable.likely if target.usable else None,
+        headroom_bytes=None,
+        host_bytes=None,
+        disk_bytes=question.disk_bytes,
+        seconds=None,
+        cost_per_output=None,
+        offer=best_offer(target.offers, question.currency, 0),
+        why=why,
+        near_miss=near_miss,
+    )
+
+
+def host_of(target: Target, host: Host) -> Host:
+    """The RAM that was given, else that of the machine the card stands in."""
+    return host if host.ram_bytes is not None else replace(host, ram_bytes=target.machine_ram_bytes)
+
+
+def _short_of_ram(target: Target, offer: OfferRow | None, settings: Settings, host: Host) -> bool:
+    """Weights wait in host RAM and every machine on offer is known to have too little of it."""
+    offloads = settings.offload not in (None, "none")
+    return offloads and host.ram_bytes is None and offer is None and bool(target.offers)
+
+
+def _why(judgement: Judgement, host: Host) -> Said:
+    estimate = judgement.estimate
+    return Said.of(
+        _WHY[judgement.reason],
+        stage=estimate.peak_stage,
+        peak=human_bytes(estimate.reserved_bytes),
+        high=human_bytes(estimate.reserved_high_bytes),
+        usable=human_bytes(judgement.usable.likely),
+        usable_low=human_bytes(judgement.usable.low),
+        over=human_bytes(judgement.over_bytes),
+        host=human_bytes(estimate.host_bytes),
+        ram=human_bytes(host.ram_bytes) if host.ram_bytes is not None else "",
+    )
+
+
+def _near_miss(target: Target, question: Question, choice: Choice, host: Host) -> Said | None:
+    """What would cure a red row: a knob that was held fast, more host RAM, or else how much is missing."""
+    verdict = choice.judgement.verdict
+    if verdict not in ("does_not_fit", "spills"):
+        return None
+    freed = _freed(question.given, question.knobs)
+    tries = [(freed, host.ram_bytes)] if freed != question.candidates else []
+    if host.ram_bytes is not None:
+        tries += [(question.candidates, None), (freed, None)]
+    for options, ram_bytes in tries:
+        cure = _cure(target, question, options, Host(ram_bytes))
+        if cure is not None:
+            return cure
+    estimate = choice.judgement.estimate
+    code = "plan-short-video" if question.knobs.num_frames > 1 else "plan-short-image"
+    return Said.of(
+        code,
+        settings=settings_text(choice.candidate.settings, question.knobs),
+        over=human_bytes(max(0, -choice.judgement.headroom_bytes)),
+        stage=estimate.peak_stage,
+    )
+
+
+def _cure(
+    target: Target, question: Question, options: tuple[Candidate, ...], host: Host
+) -> Said | None:
+    assert target.usable is not None
+    choice = choose(options, target, target.usable, host, question.estimates)
+    if choice.judgement.verdict not in ("fits", "tight"):
+        return None
+    prices: tuple[Price, ...] = choice.candidate.price
+    more = host.ram_bytes is None and host_of(target, question.host).ram_bytes is not None
+    return Said.of(
+        "plan-cure-ram" if more else "plan-cure",
+        settings=settings_text(choice.candidate.settings, question.knobs),
+        verdict=say(f"plan-{choice.judgement.verdict}-would"),
+        prices=", ".join(say(f"plan-price-{price}") for price in prices) or say("plan-price-none"),
+        host=human_bytes(choice.judgement.estimate.host_bytes),
+    )
+
+
+def _freed(given: Settings, knobs: Knobs) -> tuple[Candidate, ...]:
+    """The candidates when only what describes the numbers (dtype, attention) stays as given."""
+    return candidates(Settings(dtype=given.dtype, attention=given.attention), knobs)

@@ -1,0 +1,287 @@
+"""The diffusers lines for settings that a plan chose.
+
+In: a `Recipe` (what the library knows of the model), the request and the settings. Out: Python source that loads the
+pipeline, turns the same knobs as the prediction did, and makes the output. Written for diffusers 0.42; it leaves out
+prompts and input pictures, which stand as names to fill in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cardfit.library.models import Model
+from cardfit.plan.answer import Answer, Pick
+from cardfit.report import words
+from cardfit.request import Dtype, ExactRequest, Quantization, Settings
+
+# Call arguments that a pipeline of diffusers 0.42.1 does not take (its signature; a test compares).
+LACKS: dict[str, frozenset[str]] = {
+    "StableVideoDiffusionPipeline": frozenset({"prompt", "guidance_scale"}),
+    "HunyuanVideo15ImageToVideoPipeline": frozenset({"height", "width"}),
+}
+# How a VAE takes its tile size: as arguments of enable_tiling with strides or with overlap factors, else as attributes.
+_STRIDED = frozenset(
+    {
+        "AutoencoderDC",
+        "AutoencoderKLHunyuanVideo",
+        "AutoencoderKLLTX2Video",
+        "AutoencoderKLLTXVideo",
+        "AutoencoderKLMochi",
+        "AutoencoderKLQwenImage",
+        "AutoencoderKLWan",
+    }
+)
+_FACTORED = frozenset({"AutoencoderKLCogVideoX"})
+_ONE_FACTOR = frozenset({"AutoencoderKLHunyuanVideo15"})
+_AO_CONFIGS = {
+    "torchao-int8": "Int8WeightOnlyConfig",
+    "torchao-int4": "Int4WeightOnlyConfig",
+    "torchao-fp8": "Float8WeightOnlyConfig",
+}
+_BNB_ARGUMENTS = {
+    "bnb-int8": ("load_in_8bit=True",),
+    "bnb-nf4": (
+        "load_in_4bit=True",
+        'bnb_4bit_quant_type="nf4"',
+        "bnb_4bit_compute_dtype=torch.bfloat16",
+    ),
+}
+GUIDER = "guider"  # guidance is a component of the pipeline, not an argument of its call
+_TAKES_IMAGE = frozenset({"image-to-image", "inpainting", "image-editing", "image-to-video"})
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What the code needs to know of a model; ``dtypes`` are the recommended ones, ``classes`` the module classes."""
+
+    pipeline: str
+    repo_id: str
+    dtypes: dict[str, Dtype]
+    classes: dict[str, str]
+    guidance_argument: str = "guidance_scale"
+    call: dict[str, object] = field(default_factory=dict)
+    video: bool = False
+    vae: str = "vae"
+    vae_compression: int = 8
+
+    @classmethod
+    def of(cls, model: Model) -> Recipe:
+        """The recipe of a library entry."""
+        parts = {name: part for name, part in model.components.items() if part.counted}
+        return cls(
+            pipeline=model.pipeline,
+            repo_id=model.repo_id,
+            dtypes={name: part.recommended_dtype for name, part in parts.items()},
+            classes={name: part.class_path for name, part in parts.items()},
+            guidance_argument=model.defaults.guidance_argument,
+            call=model.call,
+            video=model.is_video,
+            vae=model.vae.component,
+            vae_compression=model.vae.spatial_compression,
+        )
+
+
+def code(answer: Answer, pick: Pick, recipe: Recipe) -> str:
+    """Python source for ``pick``, with the card and the versions it was predicted for in its head."""
+    row = next(row for row in answer.cards if row.card == pick.card)
+    versions = ", ".join(f"{name} {answer.versions[name]}" for name in sorted(answer.versions))
+    settings = words.settings_words(pick.settings)
+    head = [f"# {answer.model.title} on {row.name}: {settings}", f"# {versions}"]
+    return "\n".join([*head, *body(answer.request, pick.settings, recipe)]) + "\n"
+
+
+def body(request: ExactRequest, settings: Settings, recipe: Recipe) -> list[str]:
+    """The lines below the head."""
+    dtypes = words.dtypes_of(settings, recipe.dtypes)
+    schemes = {name: scheme for name, scheme in settings.quantization.items() if scheme != "none"}
+    quantized, quantization_imports = _quantization(schemes, recipe)
+    return [
+        *_imports(request, recipe, quantization_imports),
+        "",
+        *quantized,
+        *_load(recipe, dtypes, bool(quantized)),
+        *_casting(schemes, dtypes),
+        *_attention(settings),
+        *_offload(settings),
+        *_vae(settings, recipe),
+        "",
+        *_call(request, settings, recipe),
+    ]
+
+
+def _imports(request: ExactRequest, recipe: Recipe, more: list[str]) -> list[str]:
+    names = (["export_to_video"] if recipe.video else []) + (
+        ["load_image"] if request.task in _TAKES_IMAGE else []
+    )
+    names += ["load_video"] if request.task == "video-to-video" else []
+    found = ["import torch", f"from diffusers import {recipe.pipeline}", *more]
+    if names:
+        found.append(f"from diffusers.utils import {', '.join(names)}")
+    return found
+
+
+def _quantization(
+    schemes: Mapping[str, Quantization], recipe: Recipe
+) -> tuple[list[str], list[str]]:
+    """The lines of a PipelineQuantizationConfig and what they import; nothing for layerwise casting."""
+    mapping, imports = [], set()
+    for name, scheme in schemes.items():
+        if scheme == "fp8-layerwise":
+            continue
+        library = recipe.classes.get(name, "diffusers.").partition(".")[0]
+        prefix = "Transformers" if library == "transformers" else "Diffusers"
+        library = prefix.lower()
+        if scheme in _BNB_ARGUMENTS:
+            arguments = [f"            {each}," for each in _BNB_ARGUMENTS[scheme]]
+            opened = f'        "{name}": {prefix}BitsAndBytesConfig('
+            mapping += [opened, *arguments, "        ),"]
+            imports.add(f"from {library} import BitsAndBytesConfig as {prefix}BitsAndBytesConfig")
+        else:
+            mapping.append(f'        "{name}": {prefix}TorchAoConfig({_AO_CONFIGS[scheme]}()),')
+            imports.add(f"from {library} import TorchAoConfig as {prefix}TorchAoConfig")
+            imports.add(f"from torchao.quantization import {_AO_CONFIGS[scheme]}")
+    if not mapping:
+        return [], []
+    imports.add("from diffusers.quantizers import PipelineQuantizationConfig")
+    lines = ["quantization = PipelineQuantizationConfig(", "    quant_mapping={", *mapping]
+    return [*lines, "    }", ")"], sorted(imports)
+
+
+def _load(recipe: Recipe, dtypes: dict[str, Dtype], quantized: bool) -> list[str]:
+    common = Counter(dtypes.values()).most_common(1)[0][0]
+    others = {name: dtype for name, dtype in dtypes.items() if dtype != common}
+    dtype = f"torch.{common}"
+    if others:
+        parts = [f'"default": {dtype}', *(f'"{name}": torch.{x}' for name, x in others.items())]
+        dtype = "{" + ", ".join(parts) + "}"
+    lines = [
+        f"pipe = {recipe.pipeline}.from_pretrained(",
+        f'    "{recipe.repo_id}",',
+        f"    dtype={dtype},",
+    ]
+    if quantized:
+        lines.append("    quantization_config=quantization,")
+    return [*lines, ")"]
+
+
+def _casting(schemes: Mapping[str, Quantization], dtypes: dict[str, Dtype]) -> list[str]:
+    found = []
+    for name, scheme in schemes.items():
+        if scheme == "fp8-layerwise":
+            found += [
+                f"pipe.{name}.enable_layerwise_casting(",
+                "    storage_dtype=torch.float8_e4m3fn,",
+                f"    compute_dtype=torch.{dtypes.get(name, 'bfloat16')},",
+                ")",
+            ]
+    return found
+
+
+def _attention(settings: Settings) -> list[str]:
+    if settings.attention != "math":
+        return []
+    kernels = ("flash", "mem_efficient", "cudnn")
+    return [f"torch.backends.cuda.enable_{kernel}_sdp(False)" for kernel in kernels]
+
+
+def _offload(settings: Settings) -> list[str]:
+    if settings.offload == "model":
+        return ["pipe.enable_model_cpu_offload()"]
+    if settings.offload == "sequential":
+        return ["pipe.enable_sequential_cpu_offload()"]
+    if settings.offload in ("group-block", "group-leaf"):
+        block = settings.offload == "group-block"
+        kind = (
+            'offload_type="block_level",\n    num_blocks_per_group=1'
+            if block
+            else 'offload_type="leaf_level"'
+        )
+        return [
+            "pipe.enable_group_offload(",
+            '    onload_device=torch.device("cuda"),',
+            '    offload_device=torch.device("cpu"),',
+            *f"    {kind},".split("\n"),
+            "    use_stream=True,",
+            ")",
+        ]
+    return ['pipe.to("cuda")']
+
+
+def _vae(settings: Settings, recipe: Recipe) -> list[str]:
+    found = []
+    vae = f"pipe.{recipe.vae}"
+    if settings.vae_tiling:
+        found += _tiling(settings, recipe, vae)
+    if settings.vae_slicing:
+        found.append(f"{vae}.enable_slicing()")
+    return found
+
+
+def _tiling(settings: Settings, recipe: Recipe, vae: str) -> list[str]:
+    tile = settings.vae_tile
+    if tile is None:
+        return [f"{vae}.enable_tiling()"]
+    overlap = tile // 4 if settings.vae_overlap is None else settings.vae_overlap
+    kind = recipe.classes.get(recipe.vae, "").rpartition(".")[2]
+    sides = [f"tile_sample_min_height={tile}", f"tile_sample_min_width={tile}"]
+    factor = round(overlap / tile, 4)
+    if kind in _STRIDED:
+        sides += [
+            f"tile_sample_stride_height={tile - overlap}",
+            f"tile_sample_stride_width={tile - overlap}",
+        ]
+    elif kind in _FACTORED:
+        sides += [f"tile_overlap_factor_height={factor}", f"tile_overlap_factor_width={factor}"]
+    elif kind in _ONE_FACTOR:
+        latent = tile // recipe.vae_compression
+        sides += [f"tile_latent_min_height={latent}", f"tile_latent_min_width={latent}"]
+        sides.append(f"tile_overlap_factor={factor}")
+    else:
+        return [
+            f"{vae}.tile_sample_min_size = {tile}",
+            f"{vae}.tile_latent_min_size = {tile // recipe.vae_compression}",
+            f"{vae}.tile_overlap_factor = {factor}",
+            f"{vae}.enable_tiling()",
+        ]
+    return [f"{vae}.enable_tiling(", *(f"    {side}," for side in sides), ")"]
+
+
+def _call(request: ExactRequest, settings: Settings, recipe: Recipe) -> list[str]:
+    values: dict[str, object] = {"prompt": '"..."'}
+    if request.task in _TAKES_IMAGE:
+        values["image"] = 'load_image("input.png")'
+    if request.task == "video-to-video":
+        values["video"] = 'load_video("input.mp4")'
+    values |= {"height": request.height, "width": request.width}
+    if recipe.video:
+        values["num_frames"] = request.num_frames
+    values["num_inference_steps"] = request.num_inference_steps
+    guider = recipe.guidance_argument == GUIDER
+    if not guider:
+        values[recipe.guidance_argument] = request.guidance_scale
+    if request.batch > 1:
+        values["num_videos_per_prompt" if recipe.video else "num_images_per_prompt"] = request.batch
+    if settings.decode_chunk_size is not None:
+        values["decode_chunk_size"] = settings.decode_chunk_size
+    values |= {name: repr(value) for name, value in recipe.call.items() if name not in values}
+    values["generator"] = f"torch.Generator().manual_seed({request.seed})"
+    lacks = LACKS.get(recipe.pipeline, frozenset())
+    lines = [f"    {name}={value}," for name, value in values.items() if name not in lacks]
+    guidance = f"pipe.guider = pipe.guider.new(guidance_scale={request.guidance_scale})"
+    before = [guidance] if guider else []
+    return [*before, "result = pipe(", *lines, ")", *_save(request, recipe)]
+
+
+def _save(request: ExactRequest, recipe: Recipe) -> list[str]:
+    if not recipe.video:
+        return [
+            "for number, image in enumerate(result.images):",
+            '    image.save(f"output-{number}.png")',
+        ]
+    fps = f", fps={request.fps:g}" if request.fps else ""
+    return [
+        "for number, frames in enumerate(result.frames):",
+        f'    export_to_video(frames, f"output-{{number}}.mp4"{fps})',
+    ]

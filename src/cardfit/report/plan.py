@@ -1,0 +1,292 @@
+"""The answer to ``plan`` as a page of text.
+
+In: an `Answer` and a `Style`. Out: lines in the order a reader needs them: what was asked, the stages whose parts sum
+to their peak, the cards with what makes each verdict true, the picks, the catch, the next commands.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from cardfit.messages import say
+from cardfit.plan.answer import Answer, CardRow, Pick, StageRow
+from cardfit.report import words
+from cardfit.report.grid import Cell, Column, grid, hanging
+from cardfit.report.style import Style
+from cardfit.request import Dtype
+from cardfit.units import gib, gib_text, human_seconds
+
+HOLDS = ("fits", "tight", "spills", "pages")
+BAR = 10
+SHOWN_HOLDING, SHOWN_OTHERS, SHOWN_WHOLE = 7, 2, 10
+CATCH = "plan-catch"  # notes of the plan that belong under "The catch"
+_RANGE = ".."
+
+
+def lines(
+    answer: Answer,
+    style: Style,
+    *,
+    every: bool = False,
+    command: Sequence[str] | None = None,
+    recommended: Mapping[str, Dtype] | None = None,
+) -> list[str]:
+    """The page.
+
+    ``every`` shows all cards; ``command`` is the command that was typed, to build on; ``recommended`` are the
+    model's own dtypes by component, which hold where the settings say nothing.
+    """
+    shown = _shown(answer, every)
+    return [
+        *_header(answer, style, recommended),
+        "",
+        *_stages(answer, style),
+        *_sums(answer, style),
+        "",
+        *_cards(answer, shown, style),
+        "",
+        *_picks(answer, style),
+        *_catch(answer, style),
+        *_next(answer, len(shown) < len(answer.cards), command, style),
+    ]
+
+
+def notes(answer: Answer, style: Style) -> list[str]:
+    """The cautions of the answer, for the error stream."""
+    found = []
+    for note in answer.notes:
+        if note.code.startswith(CATCH):
+            continue
+        found += hanging(say("note"), note.text, style.width)
+    return found
+
+
+def _header(answer: Answer, style: Style, recommended: Mapping[str, Dtype] | None) -> list[str]:
+    dtypes = words.dtypes(answer.settings, recommended)
+    title = [answer.model.title, *words.what(answer.request), dtypes]
+    if (knobs := words.settings_words(answer.settings)) != say("set-nothing"):
+        title.append(knobs)
+    runtime = answer.request.runtime
+    bases = ", ".join(sorted({stage.basis for stage in answer.stages}))
+    if all(stage.basis != "measured" for stage in answer.stages):
+        bases = say("basis-not-measured", {"basis": bases})
+    order = sorted(answer.versions, key=lambda name: (name != "diffusers", name != "torch", name))
+    below = [", ".join(f"{name} {answer.versions[name]}" for name in order), bases]
+    if runtime not in answer.versions:
+        below.insert(0, runtime)
+    below.append(say("license", {"license": answer.model.license}))
+    if not answer.model.verified:
+        below.append(say("not-verified"))
+    return [*_fold(title, style), *_fold(below, style)]
+
+
+def _fold(parts: list[str], style: Style, indent: str = "") -> list[str]:
+    """The parts in one line with dots between, or in more where one would be too wide."""
+    found, line = [], indent
+    for part in parts:
+        joined = part if line == indent else style.dot + part
+        if line != indent and len(line) + len(joined) > style.width:
+            found.append(line)
+            line, joined = indent + "  ", part
+        line += joined
+    after = indent + "    "
+    return [
+        narrow
+        for wide in [*found, line]
+        for narrow in textwrap.wrap(wide, style.width, subsequent_indent=after)
+    ]
+
+
+def _stages(answer: Answer, style: Style) -> list[str]:
+    columns = [
+        Column(say("col-stage")),
+        Column(say("col-weights"), right=True),
+        Column(say("col-working"), right=True),
+        Column(say("col-allocator"), right=True),
+        Column(say("col-peak"), right=True),
+        Column(say("col-band"), right=True),
+    ]
+    against = _against(answer) if style.bars else None
+    if against is not None:
+        columns.append(Column(say("col-bar", {"card": words.card_name(against.name)})))
+    columns.append(Column(say("col-at"), least=14, cut=True))
+    rows = [_stage(stage, against, style) for stage in answer.stages]
+    return grid(columns, rows, style)
+
+
+def _stage(stage: StageRow, against: CardRow | None, style: Style) -> list[Cell | str]:
+    row: list[Cell | str] = [
+        stage.name,
+        gib(stage.weights_bytes),
+        gib(stage.activation_bytes),
+        gib(stage.reserved_bytes - stage.allocated_bytes),
+        gib_text(stage.reserved_bytes),
+        f"{gib(stage.low_bytes)}{_RANGE}{gib(stage.high_bytes)}",
+    ]
+    if against is not None and against.usable_bytes:
+        colour = "green" if stage.high_bytes <= against.usable_bytes else "red"
+        row.append(Cell(style.bar(stage.reserved_bytes, against.usable_bytes, BAR), colour))
+    where = f"{stage.component}, {stage.site}" if stage.site else stage.component
+    return [*row, Cell(where, "dim")]
+
+
+def _against(answer: Answer) -> CardRow | None:
+    """The card that the bars measure against: the cheapest pick, else the first with known room."""
+    pick = words.best(answer)
+    rows = [row for row in answer.cards if row.usable_bytes]
+    chosen = [row for row in rows if pick is not None and row.card == pick.card]
+    return next(iter([*chosen, *rows]), None)
+
+
+def _sums(answer: Answer, style: Style) -> list[str]:
+    parts = [say("all-resident", {"resident": gib_text(answer.peak.reserved_bytes)})]
+    if answer.one_at_a_time is not None:
+        peak = gib_text(answer.one_at_a_time.reserved_bytes)
+        if answer.one_at_a_time_host_bytes is None:
+            parts.append(say("one-at-a-time-open", {"peak": peak}))
+        else:
+            host = gib_text(answer.one_at_a_time_host_bytes)
+            parts.append(say("one-at-a-time", {"peak": peak, "host": host}))
+    rule = [
+        say("rule-of-thumb", {"all": gib_text(answer.rule_bytes)}),
+        say("rule-of-denoiser", {"denoiser": gib_text(answer.denoiser_rule_bytes)}),
+    ]
+    return [*_fold(parts, style, "  "), *_fold(rule, style, "  ")]
+
+
+def _picked(answer: Answer) -> list[Pick]:
+    picks = answer.recommended
+    return [pick for pick in (picks.cheapest, picks.fastest, picks.safest) if pick is not None]
+
+
+def _shown(answer: Answer, every: bool) -> list[CardRow]:
+    """The rows of the short table: the picks, the first that hold it, the nearest that do not."""
+    if every or len(answer.cards) <= SHOWN_WHOLE:
+        return list(answer.cards)
+    picked = {pick.card for pick in _picked(answer)}
+    holding = [row for row in answer.cards if row.verdict in HOLDS]
+    others = [row for row in answer.cards if row.verdict not in HOLDS]
+    others.sort(key=lambda row: (row.near_miss is None, -(row.usable_bytes or 0)))
+    room = SHOWN_OTHERS if holding else SHOWN_WHOLE
+    keep = picked | {row.card for row in others[:room]}
+    for row in holding:
+        if len(keep) < SHOWN_HOLDING + SHOWN_OTHERS:
+            keep.add(row.card)
+    return [row for row in answer.cards if row.card in keep]
+
+
+def _cards(answer: Answer, shown: list[CardRow], style: Style) -> list[str]:
+    columns = [
+        Column(say("col-card"), least=14),
+        Column(say("col-memory"), right=True),
+        Column(say("col-verdict"), least=16),
+        Column(say("col-settings"), least=22),
+        Column(say("col-limit")),
+    ]
+    timed = any(row.seconds is not None for row in shown)
+    costed = any(row.cost_per_output is not None for row in shown)
+    if timed:
+        columns.append(Column(say("col-time"), right=True))
+    if costed:
+        columns.append(Column(say("col-cost"), right=True))
+    columns.append(Column(say("col-price")))
+    found = grid(columns, [_card(row, timed, costed, style) for row in shown], style)
+    if hidden := len(answer.cards) - len(shown):
+        found.append("  " + say("more-rows", {"count": hidden}))
+    return found
+
+
+def _card(row: CardRow, timed: bool, costed: bool, style: Style) -> list[Cell | str]:
+    memory = "" if row.memory_bytes is None else gib_text(row.memory_bytes, 0)
+    limit = ""
+    if row.peak_reserved_bytes is not None and row.usable_bytes is not None:
+        limit = f"{gib(row.peak_reserved_bytes)} / {gib_text(row.usable_bytes)}"
+        limit += f" {row.limiting_stage}" if row.limiting_stage else ""
+    cells: list[Cell | str] = [words.card_name(row.name), memory, words.verdict(row, style)]
+    cells += [_settings_or_why(row), limit]
+    if timed:
+        cells.append("" if row.seconds is None else human_seconds(row.seconds.likely))
+    if costed:
+        cells.append("" if row.cost_per_output is None else words.money(row.cost_per_output))
+    return [*cells, words.price(row.offer)]
+
+
+def _settings_or_why(row: CardRow) -> str:
+    """The settings that make a verdict true; for a card that holds nothing, what stops it."""
+    if row.verdict in HOLDS:
+        return row.settings_text or say("set-nothing")
+    if row.near_miss is not None:
+        return f"{row.why.text} {row.near_miss.text}"
+    return row.why.text
+
+
+def _picks(answer: Answer, style: Style) -> list[str]:
+    found = []
+    picks = answer.recommended
+    for label, pick in (
+        (say("pick-cheapest"), picks.cheapest),
+        (say("pick-fastest"), picks.fastest),
+        (say("pick-safest"), picks.safest),
+    ):
+        found += hanging(label, _pick(answer, pick), style.width)
+    return found
+
+
+def _pick(answer: Answer, pick: Pick | None) -> str:
+    if pick is None:
+        return say("pick-none")
+    rows = [row for row in answer.cards if row.card == pick.card]
+    name = words.card_name(rows[0].name) if rows else pick.card
+    same = [row.settings_text for row in rows if row.settings == pick.settings]
+    settings = (same[0] if same else "") or words.settings_words(pick.settings)
+    return say("pick-line", {"card": name, "settings": settings, "why": pick.why.text})
+
+
+def _catch(answer: Answer, style: Style) -> list[str]:
+    """The cheapest way to be wrong: what the plan warns of, a tight card, else the band itself."""
+    said = [note.text for note in answer.notes if note.code.startswith(CATCH)]
+    holding = [row for row in answer.cards if row.verdict in HOLDS]
+    if not holding:
+        said.append(say("catch-nothing-fits"))
+    tight = [row for row in holding if row.verdict == "tight" and row.usable_bytes is not None]
+    if tight:
+        row = tight[0]
+        args = {
+            "card": words.card_name(row.name),
+            "usable": gib_text(row.usable_bytes or 0),
+            "stage": row.limiting_stage or answer.peak.stage,
+            "peak": gib_text(row.peak_reserved_bytes or 0),
+        }
+        said.append(say("catch-tight", args))
+    stage = next((stage for stage in answer.stages if stage.name == answer.peak.stage), None)
+    if not said and stage is not None:
+        args = {"low": gib(stage.low_bytes), "high": gib_text(stage.high_bytes)}
+        said.append(say("catch-figures", args | {"stage": stage.name}))
+    return hanging(say("the-catch"), " ".join(said), style.width) if said else []
+
+
+def _next(answer: Answer, hidden: bool, command: Sequence[str] | None, style: Style) -> list[str]:
+    asked = list(command) if command else words.command(answer.request)
+    steps: list[tuple[list[str], str]] = []
+    pick = words.best(answer)
+    if pick is not None:
+        steps.append(([*_without_cards(asked), "--card", pick.card, "--as", "code"], "do-code"))
+        steps.append(([*asked, "--save", "plan.yaml"], "do-save"))
+    if hidden or pick is None:
+        steps.append(([*asked, "--all"], "do-all"))
+    found = []
+    for words_, code in steps:
+        remark = textwrap.wrap(f"  # {say(code)}", style.width, subsequent_indent="  # ")
+        found += [style.paint(line, "dim") for line in remark]
+        found += [f"  {line}" for line in words.command_lines(words_, style.width - 2)]
+    return [say("do-this"), *found]
+
+
+def _without_cards(command: list[str]) -> list[str]:
+    found, skip = [], False
+    for word in command:
+        if not skip and word != "--card" and not word.startswith("--card="):
+            found.append(word)
+        skip = word == "--card" and not skip
+    return found

@@ -1,0 +1,500 @@
+"""The dispatch mode that watches a pipeline run without data and writes down what it would do to a card's memory.
+
+Between components the pipeline's own operations run on CPU (small tensors for real, large ones as stand-ins). Inside a
+component tensors are on meta; small masks and indices stay real, so that lengths and switches are the pipeline's own.
+Every new storage is a birth, a weak reference notes its death. A call seen before is replayed, not run again.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from cardfit.trace import kernels
+from cardfit.trace.standins import LARGE, elements_asked, on_meta, stand_in, zeros
+from cardfit.trace.stream import Binding, Event, Op, Stream, Work
+from cardfit.trace.values import is_real, map_tensors, signature, tensors
+
+_FACTORIES = {
+    "empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "new_zeros", "new_empty", "new_ones",
+    "new_full", "empty_strided", "new_empty_strided",
+}  # fmt: skip
+_META = torch.device("meta")
+_CPU = torch.device("cpu")
+
+
+class Frame:
+    """A stream while it is being written."""
+
+    def __init__(self, component: int, method: str) -> None:
+        self.component = component
+        self.method = method
+        self.events: list[Event] = []
+        self.bindings: list[Binding] = []
+        self.work: dict[tuple[str, str], list[float]] = {}
+        self.input_ids: dict[int, int] = {}  # storage key -> id, for storages handed in
+        self.sizes: dict[int, int] = {}
+        self.killed: set[int] = set()
+        self.late_deaths: list[int] = []
+        self.next_id = 0
+        self.has_matmul = False
+
+    def new_id(self, nbytes: int) -> int:
+        """The next storage id, whose size is ``nbytes``."""
+        self.sizes[self.next_id] = nbytes
+        self.next_id += 1
+        return self.next_id - 1
+
+    def add_work(self, kind: str, dtype: str, flop: float, nbytes: float, launches: float = 1) -> None:
+        """Count one kernel."""
+        entry = self.work.setdefault((kind, dtype), [0.0, 0.0, 0])
+        entry[0] += flop
+        entry[1] += nbytes
+        entry[2] += launches
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A tensor in a remembered result: over output ``index`` (or input, when ``of_input``), or a value kept whole."""
+
+    index: int
+    of_input: bool
+    shape: torch.Tensor | None  # a meta tensor of the right size, strides, dtype
+    value: torch.Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A call seen before: its stream and the result to hand back."""
+
+    stream: int
+    result: Any
+    output_bytes: tuple[int, ...]
+    list_after: tuple[Any, ...] = ()
+
+
+def _storage(tensor: torch.Tensor) -> torch.UntypedStorage:
+    return tensor.untyped_storage()
+
+
+def _key(tensor: torch.Tensor) -> int:
+    return _storage(tensor)._cdata
+
+
+class _Functions(TorchFunctionMode):
+    """Attention and RMS norm are decided here, before torch's CPU build would take them apart."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is F.scaled_dot_product_attention:
+            return self.recorder.attention(*args, **kwargs)
+        if func is F.rms_norm and self.recorder.fused_rms_norm:
+            fused = self.recorder.rms_norm(*args, **kwargs)
+            if fused is not None:
+                return fused
+        return func(*args, **kwargs)
+
+
+class Recorder(TorchDispatchMode):
+    """Writes the timeline and the streams of one pipeline call."""
+
+    def __init__(self, *, attention: str = "sdpa", fused_rms_norm: bool = True) -> None:
+        super().__init__()
+        self.timeline = Frame(-1, "timeline")
+        self.frames = [self.timeline]
+        self.streams: list[Stream] = []
+        self.sites: dict[tuple[str, str], int] = {("", ""): 0}
+        self.known: dict[Any, Known] = {}
+        self.module_index: dict[int, tuple[int, str]] = {}  # id(module) -> (index, path)
+        self.path: list[str] = []
+        self.inside = False
+        self.paused = False
+        self.attention_rule = attention
+        self.fused_rms_norm = fused_rms_norm
+        self._functions = _Functions(self)
+        self._live: dict[int, tuple[Frame, int, weakref.ref[Any]]] = {}
+
+    # -- storages ------------------------------------------------------------------------------------------------
+
+    @property
+    def frame(self) -> Frame:
+        """The stream being written now."""
+        return self.frames[-1]
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Our own tensor handling inside the block is not the pipeline's."""
+        before, self.paused = self.paused, True
+        try:
+            yield
+        finally:
+            self.paused = before
+
+    def _site(self, op: str) -> int:
+        return self.sites.setdefault((op, self.path[-1] if self.path else ""), len(self.sites))
+
+    def _register(self, storage: torch.UntypedStorage, frame: Frame, identity: int) -> None:
+        key = storage._cdata
+
+        def died(_: Any, key: int = key) -> None:
+            self._died(key)
+
+        self._live[key] = (frame, identity, weakref.ref(storage, died))
+
+    def _died(self, key: int) -> None:
+        entry = self._live.pop(key, None)
+        if entry is None:
+            return
+        owner, identity, _ = entry
+        now = self.frame
+        if owner is now:
+            now.events.append((Op.DEATH, identity, 0, 0))
+        elif key in now.input_ids:
+            now.events.append((Op.DEATH, now.input_ids[key], 0, 0))
+            now.killed.add(now.input_ids[key])
+        else:
+            owner.late_deaths.append(identity)
+
+    def _births(self, out: Any, op: str) -> int:
+        """Book every storage of ``out`` that is new; return the bytes of its tensors."""
+        total = 0
+        for tensor in out if isinstance(out, (tuple, list)) else (out,):
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            total += kernels.tensor_bytes(tensor)
+            storage = _storage(tensor)
+            key = storage._cdata
+            if key in self._live or key in self.frame.input_ids or storage.nbytes() == 0:
+                continue
+            identity = self.frame.new_id(storage.nbytes())
+            self._register(storage, self.frame, identity)
+            self.frame.events.append((Op.BIRTH, identity, storage.nbytes(), self._site(op)))
+        return total
+
+    # -- dispatch ------------------------------------------------------------------------------------------------
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self.paused:
+            return func(*args, **kwargs)
+        if self.inside:
+            return self._component_op(func, args, kwargs)
+        return self._pipeline_op(func, args, kwargs)
+
+    def _pipeline_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name = func._overloadpacket.__name__
+        if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "meta":
+            kwargs = {**kwargs, "device": _CPU}
+        found = tensors((args, kwargs))
+        large = any(t.numel() > LARGE for t in found) or any(t.device.type == "meta" for t in found)
+        if not large and name in _FACTORIES:
+            large = elements_asked(args) > LARGE
+        if not large or name == "_local_scalar_dense":
+            out = func(*args, **kwargs)
+            self._births(out, name)
+            return out
+        return self._shape_only(func, name, args, kwargs)
+
+    def _shape_only(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A large operation of the pipeline: sizes as in the real run, data never touched."""
+        if func._schema.is_mutable:
+            return args[0]
+        any_meta = any(t.device.type == "meta" for t in tensors((args, kwargs)))
+        if func.is_view and not any_meta:
+            return func(*args, **kwargs)
+        meta_args, meta_kwargs = map_tensors((args, kwargs), on_meta, depth=4)
+        if "device" in meta_kwargs:
+            meta_kwargs["device"] = _META
+        out = func(*meta_args, **meta_kwargs)
+
+        def real(meta: torch.Tensor) -> torch.Tensor:
+            return stand_in(meta, zeros(_storage(meta).nbytes()))
+
+        result = map_tensors(out, real)
+        self._births(result, name)
+        return result
+
+    def _component_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name = func._overloadpacket.__name__
+        found = tensors((args, kwargs))
+        on_device = [t for t in found if t.device.type == "meta"]
+        if name in ("_local_scalar_dense", "is_nonzero") and on_device:
+            return _fixed_answer(on_device[0])
+        mixed = bool(on_device) and len(on_device) < len(found)
+        if mixed or (not on_device and any(t.numel() > LARGE for t in found)):
+            args, kwargs = map_tensors((args, kwargs), self._moved, depth=4)
+            if kwargs.get("device") is not None:
+                kwargs = {**kwargs, "device": _META}
+        if name in ("nonzero", "masked_select") and on_device:
+            return self._all_selected(name, args)
+        out = func(*args, **kwargs)
+        nbytes = self._births(out, name)
+        if not func.is_view:
+            self._count(name, args, out, nbytes + sum(kernels.tensor_bytes(t) for t in found))
+        return out
+
+    def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A small real tensor that meets meta ones; it is on the card already, so nothing is born."""
+        if tensor.device.type == "meta":
+            return tensor
+        meta = on_meta(tensor)
+        key = _key(tensor)
+        entry = self._live.get(key)
+        known = self.frame.input_ids.get(key)
+        identity = known if known is not None else (entry[1] if entry and entry[0] is self.frame else -1)
+        self._alias(meta, identity)
+        return meta
+
+    def _alias(self, meta: torch.Tensor, identity: int) -> None:
+        """``meta`` stands for storage ``identity``: no birth, and its own death says nothing."""
+        storage = _storage(meta)
+        key = storage._cdata
+        frame = self.frame
+        frame.input_ids[key] = identity
+        weakref.finalize(storage, frame.input_ids.pop, key, None)
+
+    def _all_selected(self, name: str, args: tuple[Any, ...]) -> torch.Tensor:
+        """Selections by the contents of a mask on meta take every element."""
+        source = args[0]
+        if name == "nonzero":
+            out = torch.empty(source.numel(), source.dim(), dtype=torch.int64, device=_META)
+        else:
+            out = torch.empty(source.numel(), dtype=source.dtype, device=_META)
+        self._births(out, name)
+        return out
+
+    def _count(self, name: str, args: tuple[Any, ...], out: Any, nbytes: int) -> None:
+        frame = self.frame
+        first = out[0] if isinstance(out, (tuple, list)) and out else out
+        dtype = kernels.dtype_class(first) if isinstance(first, torch.Tensor) else "other"
+        if name in kernels.MATMULS:
+            if not frame.has_matmul:
+                frame.has_matmul = True
+                frame.events.append((Op.MATMUL, 0, 0, 0))
+            frame.add_work("matmul", dtype, kernels.matmul_flop(name, args), nbytes)
+        elif name in kernels.CONVOLUTIONS:
+            source, weight = args[0], args[1]
+            workspace = kernels.convolution_workspace_bytes(source, weight, out)
+            frame.events.append((Op.WORKSPACE, 0, workspace, self._site(name)))
+            flop = kernels.convolution_flop(weight, source, out, bool(args[6]))
+            frame.add_work("convolution", dtype, flop, nbytes)
+        else:
+            frame.add_work("elementwise", dtype, 0.0, nbytes)
+
+    # -- rules that replace torch's own decomposition --------------------------------------------------------------
+
+    def attention(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> torch.Tensor:
+        """Attention ``[batch, heads, length, head_dim]`` by the rule of the chosen backend."""
+        with self.pause():
+            batch_heads, length = query.shape[:-2], query.shape[-2]
+            shape = (*batch_heads[:-1], length, *batch_heads[-1:], value.shape[-1])
+            out = torch.empty(shape, dtype=query.dtype, device=_META)
+            if len(batch_heads):
+                out = out.transpose(-3, -2)  # fused kernels write [batch, length, heads, head_dim]
+        self._births(out, "scaled_dot_product_attention")
+        if self.attention_rule == "math":
+            extra = kernels.math_attention_workspace_bytes(query, key, value)
+        else:
+            extra = kernels.attention_workspace_bytes(query, key, value, attn_mask)
+        site = self._site("scaled_dot_product_attention")
+        self.frame.events.append((Op.WORKSPACE, 0, extra, site))
+        nbytes = sum(kernels.tensor_bytes(t) for t in (query, key, value, out))
+        flop = kernels.attention_flop(query, key, value) * (0.5 if is_causal else 1.0)
+        self.frame.add_work("attention", kernels.dtype_class(query), flop, nbytes)
+        return out
+
+    def rms_norm(
+        self,
+        input: torch.Tensor,
+        normalized_shape: Any,
+        weight: torch.Tensor | None = None,
+        eps: float | None = None,
+    ) -> torch.Tensor | None:
+        """CUDA's fused RMS norm: the output and one fp32 value per row; None where torch does not fuse it."""
+        if weight is not None and weight.dtype != input.dtype:
+            return None
+        with self.pause():
+            out = torch.empty(input.shape, dtype=input.dtype, device=_META)
+        self._births(out, "rms_norm")
+        rows = input.numel() // max(1, input.shape[-1])
+        self.frame.events.append((Op.WORKSPACE, 0, 4 * rows, self._site("rms_norm")))
+        self.frame.add_work("elementwise", kernels.dtype_class(out), 0.0, 2 * kernels.tensor_bytes(out))
+        return out
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def component_call(
+        self, component: int, method: str, version: int, call: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
+        """Run or replay one call of a component from the pipeline; CPU stand-ins come back."""
+        with self.pause():
+            name = (component, method, version, signature((args, kwargs), LARGE))
+            given = tensors((args, kwargs))
+        known = self.known.get(name)
+        if known is None:
+            known = self._trace_component(component, method, name, call, args, kwargs)
+            self.known[name] = known
+        return self._replay(known, given, stand_ins=True)
+
+    def _trace_component(
+        self, component: int, method: str, name: Any, call: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Known:
+        frame = Frame(component, method)
+        self.frames.append(frame)
+        order: list[int] = []
+
+        def enter(tensor: torch.Tensor) -> torch.Tensor:
+            identity = frame.new_id(0)
+            order.append(_key(tensor))
+            if is_real(tensor, LARGE):
+                frame.input_ids[_key(tensor)] = identity
+                return tensor
+            meta = on_meta(tensor)
+            self._alias(meta, identity)
+            return meta
+
+        try:
+            with self.pause():
+                meta_args, meta_kwargs = map_tensors((args, kwargs), enter)
+            inputs = frame.next_id
+            self.inside, outer_path, self.path = True, self.path, [""]
+            root = next((i for i in self.module_index.values() if i[1] == f"{component}:"), None)
+            frame.events.append((Op.ENTER, 0, 0, 0))
+            with self._functions:
+                result = call(*meta_args, **meta_kwargs)
+            frame.events.append((Op.EXIT, 0, 0, 0))
+            del meta_args, meta_kwargs, root
+        finally:
+            self.inside, self.path = False, outer_path if self.frames[-1] is frame else self.path
+            self.frames.pop()
+        self.path = outer_path
+        return self._finish(frame, inputs, result, str(name[3]), to_timeline=True)
+
+    def _finish(self, frame: Frame, inputs: int, result: Any, label: str, *, to_timeline: bool) -> Known:
+        """Close ``frame``: what is still alive outlives the call."""
+        survivors = sorted((e[1], k) for k, e in self._live.items() if e[0] is frame)
+        index_of = {key: n for n, (_, key) in enumerate(survivors)}
+        real_inputs = dict(frame.input_ids)
+
+        def slot(tensor: torch.Tensor) -> Slot:
+            key = _key(tensor)
+            keep = tensor.clone() if tensor.device.type == "cpu" else None
+            shape = on_meta(tensor)
+            if key in index_of:
+                return Slot(index_of[key], False, shape, keep)
+            if real_inputs.get(key, -1) >= 0:
+                return Slot(real_inputs[key], True, shape, None)
+            return Slot(-1, False, None, tensor)
+
+        with self.pause():
+            template = map_tensors(result, slot)
+        stream = Stream(
+            component=frame.component,
+            method=frame.method,
+            signature=label[:500],
+            inputs=inputs,
+            events=tuple(frame.events),
+            outputs=tuple(identity for identity, _ in survivors),
+            bindings=tuple(frame.bindings),
+            work=tuple(Work(k, d, w[0], w[1], int(w[2])) for (k, d), w in sorted(frame.work.items())),
+        )
+        self.streams.append(stream)
+        if to_timeline:  # the stand-ins take over
+            for _, key in survivors:
+                self._live.pop(key, None)
+        sizes = tuple(frame.sizes[identity] for identity, _ in survivors)
+        return Known(len(self.streams) - 1, template, sizes)
+
+    def _replay(self, known: Known, given: list[torch.Tensor], *, stand_ins: bool) -> Any:
+        """Write the call into the owner's stream and hand back fresh tensors for its outputs."""
+        frame = self.frame
+        ids = [frame.new_id(nbytes) for nbytes in known.output_bytes]
+        binding = Binding((), tuple(ids))
+        frame.bindings.append(binding)
+        frame.events.append((Op.CALL, known.stream, len(frame.bindings) - 1, 0))
+        made: dict[int, torch.UntypedStorage] = {}
+
+        def fill(slot: Slot) -> torch.Tensor | None:
+            if slot.index < 0:
+                return slot.value
+            if slot.shape is None:
+                raise AssertionError("a slot over a storage has a shape")
+            if slot.of_input:
+                return stand_in(slot.shape, _storage(given[slot.index]))
+            if slot.value is not None:
+                out = slot.value.clone()
+                made[slot.index] = _storage(out)
+                return out
+            if slot.index not in made:
+                made[slot.index] = zeros(known.output_bytes[slot.index])
+            return stand_in(slot.shape, made[slot.index])
+
+        with self.pause():
+            result = _map_slots(known.result, fill)
+        for index, identity in enumerate(ids):
+            storage = made.get(index)
+            if storage is None:  # nobody holds it: gone with the call
+                frame.events.append((Op.DEATH, identity, 0, 0))
+            else:
+                self._register(storage, frame, identity)
+        return result
+
+
+def _map_slots(value: Any, fill: Callable[[Slot], Any], depth: int = 8) -> Any:
+    if isinstance(value, Slot):
+        return fill(value)
+    if depth == 0 or value is None or isinstance(value, (str, bytes, int, float, bool, torch.Tensor)):
+        return value
+
+    def inner(item: Any) -> Any:
+        return _map_slots(item, fill, depth - 1)
+
+    if isinstance(value, tuple):
+        items = [inner(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [inner(item) for item in value]
+    if isinstance(value, dict):
+        changed = {key: inner(item) for key, item in value.items()}
+        return changed if type(value) is dict else type(value)(**changed)
+    if hasattr(value, "__dict__") and not isinstance(value, (type, torch.nn.Module)):
+        import copy
+
+        twin = copy.copy(value)
+        for key, item in vars(value).items():
+            twin.__dict__[key] = inner(item)
+        return twin
+    return value
+
+
+def _fixed_answer(tensor: torch.Tensor) -> bool | int | float:
+    """What a forced read of a value on meta answers: True, 1 or 1.0."""
+    if tensor.dtype == torch.bool:
+        return True
+    return 1.0 if tensor.is_floating_point() else 1
