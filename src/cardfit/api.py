@@ -250,7 +250,7 @@ def _facts(entry: Model, traced: Trace, notes: tuple[Note, ...]) -> Facts:
         versions={"cardfit": __version__, **traced.versions},
         rule_bytes=rule_of_thumb_bytes(traced),
         denoiser_rule_bytes=denoiser_rule_bytes(traced),
-        disk_bytes=disk_bytes(entry, traced),
+        disk_bytes=disk_bytes(entry),
         context_bytes=CONTEXT_LIKELY_BYTES,
         notes=(*notes, *(Note(code, args) for code, args in traced.notes)),
     )

@@ -2,4 +2,9 @@
 
 from cardfit.messages.mark import N_
 
-TEXTS: dict[str, str] = {}
+TEXTS: dict[str, str] = {
+    "dry-run-failed": N_("{model}: the pipeline's own code stopped during the dry run: {reason}. "
+                         "Check the size and frames, or try the model's defaults."),
+    "pipeline-missing": N_("{model} runs with {pipeline}, which diffusers {version} does not have. "
+                           "Models that can be planned: cardfit models"),
+}

@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cardfit.trace import kernels
+from cardfit.trace.shapes import ShapeMemo
 from cardfit.trace.standins import LARGE, elements_asked, on_meta, stand_in, zeros
 from cardfit.trace.stream import Binding, Event, Op, Stream, Work
 from cardfit.trace.values import is_real, map_tensors, signature, tensors
@@ -27,6 +28,7 @@ _FACTORIES = {
     "empty", "zeros", "ones", "full", "rand", "randn", "randint", "arange", "new_zeros", "new_empty", "new_ones",
     "new_full", "empty_strided", "new_empty_strided",
 }  # fmt: skip
+_INDEXED = {"index", "index_put", "index_put_", "_unsafe_index"}
 _META = torch.device("meta")
 _CPU = torch.device("cpu")
 
@@ -126,6 +128,7 @@ class Recorder(TorchDispatchMode):
         self.attention_rule = attention
         self.fused_rms_norm = fused_rms_norm
         self._functions = _Functions(self)
+        self._shapes = ShapeMemo()
         self._live: dict[int, tuple[Frame, int, weakref.ref[Any]]] = {}
 
     # -- storages ------------------------------------------------------------------------------------------------
@@ -199,6 +202,8 @@ class Recorder(TorchDispatchMode):
 
     def _pipeline_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = func._overloadpacket.__name__
+        if name in _INDEXED:
+            args = _mask_to_places(args)
         if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "meta":
             kwargs = {**kwargs, "device": _CPU}
         found = tensors((args, kwargs))
@@ -207,7 +212,8 @@ class Recorder(TorchDispatchMode):
             large = elements_asked(args) > LARGE
         if not large or name == "_local_scalar_dense":
             out = func(*args, **kwargs)
-            self._births(out, name)
+            if not func.is_view:
+                self._births(out, name)
             return out
         return self._shape_only(func, name, args, kwargs)
 
@@ -232,6 +238,8 @@ class Recorder(TorchDispatchMode):
 
     def _component_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = func._overloadpacket.__name__
+        if name in _INDEXED:
+            args = _mask_to_places(args)
         found = tensors((args, kwargs))
         on_device = [t for t in found if t.device.type == "meta"]
         if name in ("_local_scalar_dense", "is_nonzero") and on_device:
@@ -243,10 +251,10 @@ class Recorder(TorchDispatchMode):
                 kwargs = {**kwargs, "device": _META}
         if name in ("nonzero", "masked_select") and on_device:
             return self._all_selected(name, args)
-        out = func(*args, **kwargs)
-        nbytes = self._births(out, name)
-        if not func.is_view:
-            self._count(name, args, out, nbytes + sum(kernels.tensor_bytes(t) for t in found))
+        out = self._shapes.run(func, args, kwargs) if on_device else func(*args, **kwargs)
+        if not func.is_view:  # a view of a weight is no birth
+            nbytes = self._births(out, name) + sum(kernels.tensor_bytes(t) for t in found)
+            self._count(name, args, out, nbytes)
         return out
 
     def _moved(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -491,6 +499,17 @@ def _map_slots(value: Any, fill: Callable[[Slot], Any], depth: int = 8) -> Any:
             twin.__dict__[key] = inner(item)
         return twin
     return value
+
+
+def _mask_to_places(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Indexing with a mask whose contents are known, as the places it selects: the result's length is the real one."""
+    places: list[Any] = []
+    for index in args[1]:
+        if isinstance(index, torch.Tensor) and index.dtype == torch.bool and index.device.type == "cpu":
+            places.extend(index.nonzero(as_tuple=True))
+        else:
+            places.append(index)
+    return (args[0], places, *args[2:])
 
 
 def _fixed_answer(tensor: torch.Tensor) -> bool | int | float:

@@ -40,6 +40,15 @@ class DryTokenizer:
                 ids.append(_FIRST_WORD_ID)
         return ids
 
+    def tokenize(self, text: str, **_: Any) -> list[str]:
+        """The words of ``text``."""
+        return _WORDS.findall(text)
+
+    @property
+    def added_tokens_encoder(self) -> dict[str, int]:
+        """No learned words (textual inversion)."""
+        return {}
+
     def encode(self, text: str, **_: Any) -> list[int]:
         """Ids of ``text`` with the end token."""
         return [*self._ids(text), self.eos_token_id]

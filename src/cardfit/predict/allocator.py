@@ -1,0 +1,155 @@
+"""PyTorch's CUDA caching allocator as a model: what it reserves for a given order of births and deaths.
+
+In: allocations and frees by size. Out: bytes allocated and reserved at every moment, and an error where a card with
+that capacity would raise one. Rules as documented in torch's CUDACachingAllocator with default settings: sizes round
+up to 512 B; up to 1 MiB comes from 2 MiB segments of a small pool; below 10 MiB from 20 MiB segments; above, segments
+round up to 2 MiB; best fit; blocks split and merge within their segment; a full card frees cached segments once.
+Left out: several streams, CUDA graphs, ``max_split_size_mb`` and other non-default settings.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+
+from cardfit.units import KIB, MIB
+
+MIN_BLOCK_BYTES = 512
+SMALL_BYTES = MIB
+SMALL_SEGMENT_BYTES = 2 * MIB
+LARGE_SEGMENT_BYTES = 20 * MIB
+MIN_LARGE_BYTES = 10 * MIB
+ROUND_LARGE_BYTES = 2 * MIB
+
+
+class DeviceFull(Exception):
+    """The capacity is spent: what the real allocator reports as out of memory."""
+
+    def __init__(self, tried_bytes: int, allocated_bytes: int, reserved_bytes: int) -> None:
+        super().__init__(tried_bytes, allocated_bytes, reserved_bytes)
+        self.tried_bytes = tried_bytes
+        self.allocated_bytes = allocated_bytes
+        self.reserved_bytes = reserved_bytes
+
+
+class Block:
+    """A stretch of a segment; ``before`` and ``after`` are its neighbours in the same segment."""
+
+    __slots__ = ("address", "after", "before", "free", "size", "small")
+
+    def __init__(self, address: int, size: int, small: bool) -> None:
+        self.address = address
+        self.size = size
+        self.small = small
+        self.free = False
+        self.before: Block | None = None
+        self.after: Block | None = None
+
+
+def rounded(size_bytes: int) -> int:
+    """The size a request takes up.
+
+    >>> rounded(1), rounded(513)
+    (512, 1024)
+    """
+    return max(MIN_BLOCK_BYTES, -(-size_bytes // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES)
+
+
+def segment_bytes(size_bytes: int) -> int:
+    """The size of the segment asked of the driver for a rounded request that no free block holds.
+
+    >>> segment_bytes(512) // MIB, segment_bytes(5 * MIB) // MIB, segment_bytes(10 * MIB + 512) // MIB
+    (2, 20, 12)
+    """
+    if size_bytes <= SMALL_BYTES:
+        return SMALL_SEGMENT_BYTES
+    if size_bytes < MIN_LARGE_BYTES:
+        return LARGE_SEGMENT_BYTES
+    return -(-size_bytes // ROUND_LARGE_BYTES) * ROUND_LARGE_BYTES
+
+
+class Allocator:
+    """One device's allocator. ``limit_bytes`` is what the process may reserve; None means no limit."""
+
+    def __init__(self, limit_bytes: int | None = None) -> None:
+        self.limit_bytes = limit_bytes
+        self.allocated_bytes = 0
+        self.reserved_bytes = 0
+        self._next_address = 0
+        # free blocks by pool, ordered by (size, address)
+        self._free: dict[bool, list[tuple[int, int, Block]]] = {True: [], False: []}
+
+    def allocate(self, size_bytes: int) -> Block:
+        """A block of at least ``size_bytes``; raises DeviceFull as the real allocator would."""
+        size = rounded(size_bytes)
+        small = size <= SMALL_BYTES
+        pool = self._free[small]
+        at = bisect_left(pool, (size, -1))
+        block = pool.pop(at)[2] if at < len(pool) else self._segment(size, small)
+        rest = block.size - size
+        if rest >= MIN_BLOCK_BYTES if small else rest > SMALL_BYTES:
+            tail = Block(block.address + size, rest, small)
+            tail.before, tail.after = block, block.after
+            if block.after is not None:
+                block.after.before = tail
+            block.after = tail
+            block.size = size
+            self._put(tail)
+        block.free = False
+        self.allocated_bytes += block.size
+        return block
+
+    def free(self, block: Block) -> None:
+        """Give ``block`` back to its pool, merged with free neighbours."""
+        self.allocated_bytes -= block.size
+        before, after = block.before, block.after
+        if before is not None and before.free:
+            self._take(before)
+            before.size += block.size
+            before.after = after
+            if after is not None:
+                after.before = before
+            block = before
+        if after is not None and after.free:
+            self._take(after)
+            block.size += after.size
+            block.after = after.after
+            if after.after is not None:
+                after.after.before = block
+        self._put(block)
+
+    def empty_cache(self) -> None:
+        """Return every wholly free segment to the driver."""
+        for pool in self._free.values():
+            kept = []
+            for entry in pool:
+                block = entry[2]
+                if block.before is None and block.after is None:
+                    self.reserved_bytes -= block.size
+                else:
+                    kept.append(entry)
+            pool[:] = kept
+
+    def fingerprint(self) -> tuple[object, ...]:
+        """The state that decides what later requests do, by sizes of free blocks."""
+        sizes = tuple(tuple(entry[0] for entry in pool) for pool in self._free.values())
+        return (self.allocated_bytes, self.reserved_bytes, *sizes)
+
+    def _segment(self, size: int, small: bool) -> Block:
+        wanted = segment_bytes(size)
+        if self.limit_bytes is not None and self.reserved_bytes + wanted > self.limit_bytes:
+            self.empty_cache()
+            if self.reserved_bytes + wanted > self.limit_bytes:
+                raise DeviceFull(wanted, self.allocated_bytes, self.reserved_bytes)
+        self.reserved_bytes += wanted
+        block = Block(self._next_address, wanted, small)
+        self._next_address += wanted + KIB  # a gap: segments never merge
+        return block
+
+    def _put(self, block: Block) -> None:
+        block.free = True
+        insort(self._free[block.small], (block.size, block.address, block))
+
+    def _take(self, block: Block) -> None:
+        pool = self._free[block.small]
+        del pool[bisect_left(pool, (block.size, block.address))]
+        block.free = False

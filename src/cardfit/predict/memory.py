@@ -1,0 +1,286 @@
+"""Memory of one trace under one placement: per stage allocated and reserved, and where a full card ends the run.
+
+In: a Trace, settings (offload and quantization), the card's architecture for cuBLAS's workspace, and perhaps a limit.
+Out: a MemoryEstimate. The births and deaths of the trace are replayed through the allocator; equal steps in a row are
+replayed until the allocator repeats itself. Left out is named in the estimate.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from cardfit.predict.allocator import Allocator, Block, DeviceFull
+from cardfit.predict.estimate import Failure, MemoryEstimate, StageMemory
+from cardfit.predict.placement import module_events, placement
+from cardfit.request import Settings
+from cardfit.trace.stream import Binding, Event, Op, Segment, Trace
+from cardfit.units import KIB, MIB
+
+# cuBLAS's workspace as torch sets it: ":4096:2:16:8" before Hopper, 32 MiB from Hopper on
+CUBLAS_WORKSPACE_BYTES = 2 * 4096 * KIB + 8 * 16 * KIB
+CUBLAS_WORKSPACE_HOPPER_BYTES = 32 * MIB
+_HOPPER_ON = ("Hopper", "Blackwell")
+LEFT_OUT = (
+    "the CUDA context, which counts against the card beside the allocator",
+    "cuBLASLt's workspace and algorithms that cuDNN picks by benchmarking",
+    "the host process itself (Python and its libraries take about 2 GB)",
+)
+_STAGE_ORDER = ("load", "ingest", "encode_prompt", "encode_condition", "denoise", "decode", "post", "export")
+
+
+@dataclass(slots=True)
+class _StagePeak:
+    component: int
+    calls: int = 0
+    allocated: int = 0
+    weights: int = 0
+    reserved: int = 0
+    site: int = 0
+
+
+@cache
+def bands() -> dict[str, float]:
+    """Relative band below and above a reserved peak, from the residuals of replayed published measurements."""
+    text = files("cardfit.predict").joinpath("data/bands.json").read_text(encoding="utf-8")
+    loaded = json.loads(text)
+    return {"low": float(loaded["reserved_low"]), "high": float(loaded["reserved_high"])}
+
+
+class _Replay:
+    """One replay of a trace."""
+
+    def __init__(
+        self, trace: Trace, settings: Settings, architecture: str | None, limit_bytes: int | None
+    ) -> None:
+        self.trace = trace
+        self.allocator = Allocator(limit_bytes)
+        self.placement = placement(trace, settings, self.allocator)
+        hopper = architecture is not None and architecture.startswith(_HOPPER_ON)
+        self.workspace_bytes = CUBLAS_WORKSPACE_HOPPER_BYTES if hopper else CUBLAS_WORKSPACE_BYTES
+        self.has_workspace = False
+        self.peaks: list[_StagePeak] = []
+        numbers = {c.name: n for n, c in enumerate(trace.components)}
+        for _, name in trace.stages:
+            self.peaks.append(_StagePeak(numbers.get(name, -1)))
+        self.load_peak = _StagePeak(-1)
+        self.stage = self.load_peak
+        self.site = 0
+        self.component = -1
+        self.ids: dict[int, Block] = {}
+        self._lean: dict[int, tuple[Event, ...]] = {}
+        self._modules: dict[int, list[tuple[Op, int]]] = {}
+
+    def run(self) -> None:
+        """Weights as the placement has them, then the timeline."""
+        self.placement.start()
+        self._note(0)
+        for segment in self.trace.timeline:
+            self._segment(segment)
+
+    def _segment(self, segment: Segment) -> None:
+        shift, stride, seen = 0, _births(segment), set[object]()
+        first = min((b[1] for b in segment.events if b[0] == Op.BIRTH), default=0)
+        calls_before = [peak.calls for peak in self.peaks]
+        for turn in range(segment.repeat):
+            self._play(segment.events, segment.bindings, self.ids, shift)
+            shift += stride
+            print_ = self.allocator.fingerprint()
+            left = segment.repeat - turn - 1
+            if left and turn >= 2 and print_ in seen:
+                # nothing new can happen: what lives now stands for what lives after the last repetition
+                moved = {i + left * stride if i >= first else i: b for i, b in self.ids.items()}
+                self.ids = moved
+                for peak, before in zip(self.peaks, calls_before, strict=True):
+                    peak.calls += (peak.calls - before) // (turn + 1) * left
+                return
+            seen.add(print_)
+
+    def _play(
+        self, events: tuple[Event, ...], bindings: tuple[Binding, ...], ids: dict[int, Block], shift: int
+    ) -> None:
+        allocator = self.allocator
+        for op, a, b, site in events:
+            if op == Op.BIRTH:
+                self.site = site
+                ids[a + shift] = allocator.allocate(b)
+                if allocator.allocated_bytes > self.stage.allocated:
+                    self._note(site)
+            elif op == Op.DEATH:
+                allocator.free(ids.pop(a + shift))
+            elif op == Op.WORKSPACE:
+                self.site = site
+                block = allocator.allocate(b)
+                if allocator.allocated_bytes > self.stage.allocated:
+                    self._note(site)
+                allocator.free(block)
+            else:
+                self._rare(op, a, b, bindings, ids, shift)
+        if allocator.reserved_bytes > self.stage.reserved:
+            self.stage.reserved = allocator.reserved_bytes
+
+    def _rare(
+        self, op: int, a: int, b: int, bindings: tuple[Binding, ...], ids: dict[int, Block], shift: int
+    ) -> None:
+        if op == Op.CALL:
+            self._call(a, bindings[b], ids, shift)
+        elif op == Op.ENTER:
+            self.placement.enter(self.component, a)
+            self._note_if_higher()
+        elif op == Op.EXIT:
+            self.placement.leave(self.component, a)
+        elif op == Op.STAGE:
+            self.stage = self.peaks[a]
+            self.stage.calls += 1
+        elif op == Op.ON:
+            self.component = a
+        elif op == Op.OFF:
+            self.placement.off(a)
+        elif op == Op.RECAST:
+            self.placement.recast(a, self.trace.recasts[b])
+            self._note_if_higher()
+        elif op == Op.MATMUL and not self.has_workspace:
+            self.has_workspace = True
+            self.allocator.allocate(self.workspace_bytes)
+            self._note_if_higher()
+
+    def _enter_component(self, number: int) -> None:
+        """The component's entry hook: the order of its modules is known from the call to come."""
+        granular = self.placement.granular
+        coming = module_events(self.trace, number, self._modules) if granular else []
+        self.placement.on(self.component, coming)
+        self._note_if_higher()
+
+    def _call(self, number: int, binding: Binding, ids: dict[int, Block], shift: int) -> None:
+        stream = self.trace.streams[number]
+        if ids is self.ids:
+            self._enter_component(number)
+        local: dict[int, Block] = {}
+        for inner, outer in enumerate(binding.inputs):
+            if outer >= 0 and outer + shift in ids:
+                local[inner] = ids[outer + shift]
+        before = set(local)
+        self._play(self._events(number), stream.bindings, local, 0)
+        for inner in before - set(local):  # an input that the call let go
+            ids.pop(binding.inputs[inner] + shift)
+        for inner, outer in zip(stream.outputs, binding.outputs, strict=True):
+            ids[outer + shift] = local.pop(inner)
+
+    def _events(self, number: int) -> tuple[Event, ...]:
+        """The stream's events, without module entries where nobody listens."""
+        if number not in self._lean:
+            stream = self.trace.streams[number]
+            listens = self.placement.listens(stream.component)
+            self._lean[number] = stream.events if listens else tuple(
+                e for e in stream.events if e[0] not in (Op.ENTER, Op.EXIT)
+            )
+        return self._lean[number]
+
+    def _note_if_higher(self) -> None:
+        if self.allocator.allocated_bytes > self.stage.allocated:
+            self._note(self.site)
+
+    def _note(self, site: int) -> None:
+        stage = self.stage
+        stage.allocated = self.allocator.allocated_bytes
+        stage.weights = self.placement.weights_bytes
+        stage.site = site
+        stage.reserved = max(stage.reserved, self.allocator.reserved_bytes)
+
+
+def _births(segment: Segment) -> int:
+    born = sum(1 for event in segment.events if event[0] == Op.BIRTH)
+    return born + sum(len(b.outputs) for b in segment.bindings)
+
+
+def _site(trace: Trace, number: int) -> str:
+    op, path = trace.sites[number]
+    return f"{op} in {path}" if path else op
+
+
+def _rows(trace: Trace, replay: _Replay) -> tuple[StageMemory, ...]:
+    """One row per stage: the component where its peak stands, calls of all its components."""
+    band = bands()
+    rows = []
+    for name in _STAGE_ORDER:
+        found = [p for (stage, _), p in zip(trace.stages, replay.peaks, strict=True) if stage == name]
+        if not found:
+            continue
+        top = max(found, key=lambda peak: peak.allocated)
+        reserved = max(peak.reserved for peak in found)
+        rows.append(
+            StageMemory(
+                name=name,
+                component=trace.components[top.component].name,
+                calls=sum(peak.calls for peak in found),
+                weights_bytes=top.weights,
+                activation_bytes=top.allocated - top.weights,
+                allocated_bytes=top.allocated,
+                reserved_bytes=reserved,
+                low_bytes=max(top.allocated, round(reserved * (1 - band["low"]))),
+                high_bytes=round(reserved * (1 + band["high"])),
+                basis="traced",
+                site=_site(trace, top.site),
+            )
+        )
+    return tuple(rows)
+
+
+def frames_on_host_bytes(trace: Trace) -> int:
+    """Decoded frames as fp32 RGB on the host at export: frames x height x width x 3 x 4 bytes."""
+    request = trace.request
+    return request.batch * request.num_frames * request.height * request.width * 3 * 4
+
+
+def estimate(
+    trace: Trace,
+    settings: Settings,
+    *,
+    architecture: str | None = None,
+    limit_bytes: int | None = None,
+) -> MemoryEstimate:
+    """Memory of ``trace`` with the offload and quantization of ``settings``.
+
+    ``architecture`` is the card's ("Ampere", "Hopper", ...), ``limit_bytes`` what the allocator may reserve; with a
+    limit too small the estimate's ``failure`` says where the run ends.
+    """
+    replay = _Replay(trace, settings, architecture, limit_bytes)
+    failure = None
+    try:
+        replay.run()
+    except DeviceFull as full:
+        failure = _failure(trace, replay, full, limit_bytes or 0)
+    rows = _rows(trace, replay)
+    load = replay.load_peak
+    top = max(rows, key=lambda row: row.reserved_bytes)
+    first = next(row for row in rows if row.reserved_bytes == top.reserved_bytes)
+    allocated = max([load.allocated, *(row.allocated_bytes for row in rows)])
+    peak_stage = max(rows, key=lambda row: row.allocated_bytes).name if rows else first.name
+    band = bands()
+    reserved = max(load.reserved, top.reserved_bytes)
+    return MemoryEstimate(
+        stages=rows,
+        peak_stage=peak_stage,
+        allocated_bytes=allocated,
+        reserved_bytes=reserved,
+        reserved_low_bytes=max(allocated, round(reserved * (1 - band["low"]))),
+        reserved_high_bytes=round(reserved * (1 + band["high"])),
+        host_bytes=replay.placement.host_bytes() + frames_on_host_bytes(trace),
+        failure=failure,
+        left_out=LEFT_OUT,
+    )
+
+
+def _failure(trace: Trace, replay: _Replay, full: DeviceFull, limit_bytes: int) -> Failure:
+    stage = next((s for s, p in zip(trace.stages, replay.peaks, strict=True) if p is replay.stage), None)
+    return Failure(
+        stage=stage[0] if stage else "load",
+        component=stage[1] if stage else "",
+        site=_site(trace, replay.site),
+        tried_bytes=full.tried_bytes,
+        allocated_bytes=full.allocated_bytes,
+        reserved_bytes=full.reserved_bytes,
+        limit_bytes=limit_bytes,
+    )

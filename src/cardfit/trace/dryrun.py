@@ -1,0 +1,299 @@
+"""The dry run: the real pipeline, called with the true sizes and steps, without weights and without a GPU.
+
+In: a library model, an exact request, settings that shape the work. Out: a Trace. Components are built on meta, the
+scheduler is the real one, and the pipeline's own code decides what is called how often and what is held in between.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from cardfit.errors import CardfitError, DryRunFailed
+from cardfit.library.build import build
+from cardfit.library.models import Model
+from cardfit.request import ExactRequest, Settings
+from cardfit.trace import recipes
+from cardfit.trace.fold import fold
+from cardfit.trace.recorder import Recorder
+from cardfit.trace.stream import Component, Module, Op, Trace
+
+Progress = Callable[[str, float | None], None]
+_METHODS = ("forward", "encode", "decode")
+_CPU = torch.device("cpu")
+
+
+def versions() -> dict[str, str]:
+    """The versions that shape a trace."""
+    names = ("cardfit", "torch", "diffusers", "transformers")
+    return {name: version(name) for name in names}
+
+
+def describe(name: str, module: torch.nn.Module) -> Component:
+    """The weights of ``module`` tensor by tensor; tied tensors count once."""
+    seen: set[int] = set()
+    modules = []
+    blocks = {
+        f"{parent}.{child}" if parent else child
+        for parent, owner in module.named_modules()
+        if isinstance(owner, (torch.nn.ModuleList, torch.nn.Sequential)) and parent.count(".") == 0 and parent
+        for child, _ in owner.named_children()
+    }
+    dtype = "float32"
+    for path, owner in module.named_modules():
+        tensors = []
+        own = [*owner.named_parameters(recurse=False), *owner.named_buffers(recurse=False)]
+        for label, tensor in own:
+            if id(tensor) not in seen:
+                seen.add(id(tensor))
+                kind = str(tensor.dtype).removeprefix("torch.")
+                tensors.append((label, tensor.numel() * tensor.element_size(), kind))
+        linear = isinstance(owner, torch.nn.Linear)
+        modules.append(Module(path, type(owner).__name__, tuple(tensors), linear, path in blocks))
+    sizes: dict[str, int] = {}
+    for item in modules:
+        for _, size, kind in item.tensors:
+            sizes[kind] = sizes.get(kind, 0) + size
+    if sizes:
+        dtype = max(sizes, key=lambda kind: sizes[kind])
+    return Component(name, type(module).__name__, dtype, tuple(modules))
+
+
+def stage_of(name: str, method: str, denoised: bool) -> str:
+    """The stage that a call of component ``name`` belongs to."""
+    if name.startswith(("text_encoder", "connectors", "mllm", "prompt_enhancer")):
+        return "encode_prompt"
+    if method == "encode" or name.startswith(("image_encoder", "feature_extractor")):
+        return "encode_condition"
+    if name.startswith(("transformer", "unet", "prior")):
+        return "denoise"
+    if method == "decode" or name.startswith(("vae", "vocoder", "audio_vae")):
+        return "decode" if denoised else "encode_condition"
+    return "post" if denoised else "encode_condition"
+
+
+class DryRun:
+    """One dry run in progress."""
+
+    def __init__(self, model: Model, request: ExactRequest, settings: Settings, progress: Progress | None) -> None:
+        self.model, self.request, self.settings = model, request, settings
+        self.progress = progress or (lambda _what, _share: None)
+        self.recorder = Recorder(attention=settings.attention)
+        self.modules: dict[str, torch.nn.Module] = {}
+        self.components: list[Component] = []
+        self.recasts: list[Component] = []
+        self.version: dict[str, int] = {}
+        self.stages: list[tuple[str, str]] = []
+        self.denoised = False
+        self.step_ends: list[int] = []
+        self.owner: dict[int, str] = {}  # id(module) -> component
+
+    def dtype_of(self, name: str) -> str:
+        """The dtype a component is loaded in."""
+        given = self.settings.dtype
+        return given.get(name) or given.get("*") or self.model.components[name].recommended_dtype
+
+    def run(self) -> Trace:
+        """Build, call, fold."""
+        kind = self._pipeline_class()
+        self._build()
+        pipeline = self._assemble(kind)
+        arguments = recipes.call_arguments(self.model, pipeline, self.request, self.settings)
+        self.progress("dry-run", None)
+        try:
+            with warnings.catch_warnings(), self._watching(pipeline), torch.no_grad():
+                warnings.simplefilter("ignore")
+                result = pipeline(**arguments)
+                del result
+        except CardfitError:
+            raise
+        except Exception as error:
+            raise DryRunFailed("dry-run-failed", model=self.model.id, reason=f"{type(error).__name__}: {error}") from error
+        gc.collect()
+        segments = fold(self.recorder.timeline, self.step_ends)
+        return Trace(
+            request=self.request,
+            settings=self.settings,
+            versions=versions(),
+            pipeline=kind.__name__,
+            offload_sequence=tuple((kind.model_cpu_offload_seq or "").split("->")),
+            components=tuple(self.components),
+            recasts=tuple(self.recasts),
+            stages=tuple(self.stages),
+            streams=tuple(self.recorder.streams),
+            timeline=segments,
+            sites=tuple(self.recorder.sites),
+        )
+
+    def _pipeline_class(self) -> Any:
+        import diffusers
+
+        name = self.model.pipeline_for(self.request.task)
+        if not self.model.pipeline_in_diffusers or not hasattr(diffusers, name):
+            raise DryRunFailed("pipeline-missing", model=self.model.id, pipeline=name, version=diffusers.__version__)
+        return getattr(diffusers, name)
+
+    def _build(self) -> None:
+        wanted = {name: spec for name, spec in self.model.components.items() if spec.counted}
+        for name, spec in wanted.items():
+            self.progress(name, None)
+            module = build(spec, self.dtype_of(name))
+            self.modules[name] = module
+            self.components.append(describe(name, module))
+            self.version[name] = 0
+            for index, (path, owner) in enumerate(module.named_modules()):
+                self.recorder.module_index[id(owner)] = (index, path)
+                self.owner[id(owner)] = name
+
+    def _assemble(self, kind: Any) -> Any:
+        import inspect
+
+        dry = type(kind.__name__, (kind,), {"_execution_device": property(lambda _self: _CPU), "__module__": kind.__module__})
+        asked = inspect.signature(kind.__init__).parameters
+        mine = {name: module for name, module in self.modules.items() if name in asked}
+        pipeline = dry(**mine, **recipes.parts(self.model, kind, self.modules, self.request))
+        pipeline.set_progress_bar_config(disable=True)
+        vae = self.modules.get(self.model.vae.component)
+        settings = self.settings
+        if self.model.vae.tiling_required and not settings.vae_tiling:
+            settings = settings.model_copy(update={"vae_tiling": True})
+        if vae is not None:
+            recipes.set_vae(vae, settings)
+        return pipeline
+
+    # -- watching --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _watching(self, pipeline: Any) -> Iterator[None]:
+        hooks = torch.nn.modules.module
+        with ExitStack() as stack:
+            for name, module in self.modules.items():
+                for method in _METHODS:
+                    if hasattr(module, method):
+                        self._wrap(name, module, method)
+            self._wrap_scheduler(pipeline)
+            handle = hooks.register_module_forward_pre_hook(self._enter)
+            stack.callback(handle.remove)
+            handle = hooks.register_module_forward_hook(self._leave)
+            stack.callback(handle.remove)
+            stack.enter_context(patch.object(torch.nn.Module, "to", self._recasting(torch.nn.Module.to)))
+            stack.enter_context(_autocast_knows_meta())
+            stack.enter_context(self.recorder)
+            yield
+
+    def _enter(self, module: torch.nn.Module, _args: Any) -> None:
+        recorder = self.recorder
+        entry = recorder.module_index.get(id(module)) if recorder.inside else None
+        if entry is not None and entry[1]:
+            recorder.path.append(entry[1])
+            recorder.frame.events.append((Op.ENTER, entry[0], 0, 0))
+
+    def _leave(self, module: torch.nn.Module, _args: Any, _out: Any) -> None:
+        recorder = self.recorder
+        entry = recorder.module_index.get(id(module)) if recorder.inside else None
+        if entry is not None and entry[1]:
+            recorder.path.pop()
+            recorder.frame.events.append((Op.EXIT, entry[0], 0, 0))
+
+    def _wrap(self, name: str, module: torch.nn.Module, method: str) -> None:
+        original = getattr(module, method)
+        number = list(self.modules).index(name)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            recorder = self.recorder
+            if recorder.inside:
+                return original(*args, **kwargs)
+            self._begin(name, method, number)
+            out = recorder.component_call(number, method, self.version[name], original, args, kwargs)
+            recorder.timeline.events.append((Op.OFF, number, 0, 0))
+            return out
+
+        module.__dict__[method] = call
+
+    def _begin(self, name: str, method: str, number: int) -> None:
+        stage = (stage_of(name, method, self.denoised), name)
+        if stage[0] == "denoise":
+            self.denoised = True
+        if stage not in self.stages:
+            self.stages.append(stage)
+            self.progress(stage[0], None)
+        events = self.recorder.timeline.events
+        events.append((Op.STAGE, self.stages.index(stage), 0, 0))
+        events.append((Op.ON, number, 0, 0))
+
+    def _wrap_scheduler(self, pipeline: Any) -> None:
+        scheduler = pipeline.scheduler
+        original = scheduler.step
+
+        @functools.wraps(original)
+        def step(*args: Any, **kwargs: Any) -> Any:
+            out = original(*args, **kwargs)
+            self.step_ends.append(len(self.recorder.timeline.events))
+            self.progress("denoise", min(1.0, len(self.step_ends) / self.request.num_inference_steps))
+            return out
+
+        scheduler.step = step
+
+    def _recasting(self, original: Any) -> Any:
+        run = self
+
+        def to(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            name = run.owner.get(id(module))
+            if name is None or run.recorder.inside:
+                return original(module, *args, **kwargs)
+            dtype = kwargs.get("dtype") or next((a for a in args if isinstance(a, torch.dtype)), None)
+            if dtype is None:
+                return module
+            with run.recorder.pause():
+                original(module, dtype=dtype)
+            run._recast(name)
+            return module
+
+        return to
+
+    def _recast(self, name: str) -> None:
+        before = self._current(name)
+        after = describe(name, self.modules[name])
+        if after == before:
+            return
+        self.recasts.append(after)
+        self.version[name] += 1
+        number = list(self.modules).index(name)
+        self.recorder.timeline.events.append((Op.RECAST, number, len(self.recasts) - 1, 0))
+
+    def _current(self, name: str) -> Component:
+        for component in reversed(self.recasts):
+            if component.name == name:
+                return component
+        return next(c for c in self.components if c.name == name)
+
+
+@contextmanager
+def _autocast_knows_meta() -> Iterator[None]:
+    """``autocast("meta")`` does not exist; what runs on meta here stands for the card, where it would be off or on."""
+    original = torch.autocast.__init__
+
+    def init(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        original(self, "cpu" if device_type == "meta" else device_type, *args, **kwargs)
+
+    with patch.object(torch.autocast, "__init__", init):
+        yield
+
+
+def dry_run(
+    model: Model, request: ExactRequest, settings: Settings, *, progress: Progress | None = None
+) -> Trace:
+    """The Trace of ``request`` with ``settings``; raises DryRunFailed with the pipeline's own words."""
+    import diffusers
+
+    diffusers.utils.logging.set_verbosity_error()
+    return DryRun(model, request, settings, progress).run()
