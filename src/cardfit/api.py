@@ -209,15 +209,17 @@ def _estimates(
         said.extend(note for note in notes if note not in said)
         return found
 
-    return Estimates(tracer, _predict)
+    def predictor(
+        traced: Trace, settings: Settings, architecture: str | None, limit_bytes: int | None
+    ) -> MemoryEstimate:
+        from cardfit.predict.memory import estimate
+        from cardfit.predict.store import kept
 
+        return kept(
+            estimate, entry, traced, settings, architecture=architecture, limit_bytes=limit_bytes
+        )
 
-def _predict(
-    traced: Trace, settings: Settings, architecture: str | None, limit_bytes: int | None
-) -> MemoryEstimate:
-    from cardfit.predict.memory import estimate
-
-    return estimate(traced, settings, architecture=architecture, limit_bytes=limit_bytes)
+    return Estimates(tracer, predictor)
 
 
 def _knobs(entry: Model, traced: Trace, given: Settings) -> Knobs:

@@ -11,7 +11,6 @@ import gc
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from importlib.metadata import version
 from typing import Any
 from unittest.mock import patch
 
@@ -22,19 +21,14 @@ from cardfit.library.build import build
 from cardfit.library.models import Model
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace import recipes
+from cardfit.trace.cache import Progress, versions
 from cardfit.trace.fold import fold
+from cardfit.trace.patches import patches
 from cardfit.trace.recorder import Recorder
 from cardfit.trace.stream import Component, Module, Op, Trace
 
-Progress = Callable[[str, float | None], None]
 _METHODS = ("forward", "encode", "decode")
 _CPU = torch.device("cpu")
-
-
-def versions() -> dict[str, str]:
-    """The versions that shape a trace."""
-    names = ("cardfit", "torch", "diffusers", "transformers")
-    return {name: version(name) for name in names}
 
 
 def describe(name: str, module: torch.nn.Module) -> Component:
@@ -94,6 +88,7 @@ class DryRun:
         self.stages: list[tuple[str, str]] = []
         self.denoised = False
         self.step_ends: list[int] = []
+        self.clock: Any = None  # the scheduler that steps first
         self.owner: dict[int, str] = {}  # id(module) -> component
 
     def dtype_of(self, name: str) -> str:
@@ -179,13 +174,14 @@ class DryRun:
                 for method in _METHODS:
                     if hasattr(module, method):
                         self._wrap(name, module, method)
-            self._wrap_scheduler(pipeline)
+            kind = type(pipeline.scheduler)
+            stack.enter_context(patch.object(kind, "step", self._stepping(kind.step)))
             handle = hooks.register_module_forward_pre_hook(self._enter)
             stack.callback(handle.remove)
             handle = hooks.register_module_forward_hook(self._leave)
             stack.callback(handle.remove)
             stack.enter_context(patch.object(torch.nn.Module, "to", self._recasting(torch.nn.Module.to)))
-            stack.enter_context(_autocast_knows_meta())
+            stack.enter_context(patches(self.recorder))
             stack.enter_context(self.recorder)
             yield
 
@@ -230,18 +226,20 @@ class DryRun:
         events.append((Op.STAGE, self.stages.index(stage), 0, 0))
         events.append((Op.ON, number, 0, 0))
 
-    def _wrap_scheduler(self, pipeline: Any) -> None:
-        scheduler = pipeline.scheduler
-        original = scheduler.step
+    def _stepping(self, original: Any) -> Any:
+        """Note where every step ends. A pipeline may copy its scheduler: the first one that steps keeps time."""
 
         @functools.wraps(original)
         def step(*args: Any, **kwargs: Any) -> Any:
             out = original(*args, **kwargs)
+            self.clock = self.clock or args[0]
+            if args[0] is not self.clock:
+                return out
             self.step_ends.append(len(self.recorder.timeline.events))
             self.progress("denoise", min(1.0, len(self.step_ends) / self.request.num_inference_steps))
             return out
 
-        scheduler.step = step
+        return step
 
     def _recasting(self, original: Any) -> Any:
         run = self
@@ -275,18 +273,6 @@ class DryRun:
             if component.name == name:
                 return component
         return next(c for c in self.components if c.name == name)
-
-
-@contextmanager
-def _autocast_knows_meta() -> Iterator[None]:
-    """``autocast("meta")`` does not exist; what runs on meta here stands for the card, where it would be off or on."""
-    original = torch.autocast.__init__
-
-    def init(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
-        original(self, "cpu" if device_type == "meta" else device_type, *args, **kwargs)
-
-    with patch.object(torch.autocast, "__init__", init):
-        yield
 
 
 def dry_run(

@@ -22,6 +22,22 @@ _VISION_LANGUAGE = ("Qwen2_5_VLForConditionalGeneration", "Mistral3ForConditiona
 _UNBOUNDED = 1 << 16  # tokens; an encoder without a table of its own
 
 
+class DryGuard:
+    """Stands where Cosmos wants its separately installed guardrail models; they are not counted."""
+
+    def to(self, _device: Any) -> DryGuard:
+        """Stay."""
+        return self
+
+    def check_text_safety(self, _prompt: str) -> bool:
+        """Everything passes."""
+        return True
+
+    def check_video_safety(self, video: Any) -> Any:
+        """Everything passes."""
+        return video
+
+
 def scheduler(model: Model) -> Any:
     """The real scheduler of the published repository."""
     library, _, name = model.scheduler.class_path.rpartition(".")
@@ -42,6 +58,8 @@ def parts(model: Model, pipeline: Any, components: dict[str, torch.nn.Module], r
             part = _tokenizer(name, model, components, request)
             if part is not None:
                 found[name] = part
+        elif name == "safety_checker" and pipeline.__name__.startswith("Cosmos"):
+            found[name] = DryGuard()
         elif name in ("image_processor", "feature_extractor"):
             found[name] = _image_processor(components)
         elif name == "guider":

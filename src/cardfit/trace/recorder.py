@@ -83,6 +83,17 @@ class Known:
     list_after: tuple[Any, ...] = ()
 
 
+def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """The tensors among an operation's arguments: bare or in one list."""
+    found = []
+    for arg in (*args, *kwargs.values()):
+        if isinstance(arg, torch.Tensor):
+            found.append(arg)
+        elif isinstance(arg, (list, tuple)):
+            found.extend(item for item in arg if isinstance(item, torch.Tensor))
+    return found
+
+
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage:
     return tensor.untyped_storage()
 
@@ -104,6 +115,8 @@ class _Functions(TorchFunctionMode):
         kwargs = kwargs or {}
         if func is F.scaled_dot_product_attention:
             return self.recorder.attention(*args, **kwargs)
+        if func is torch.tensor:  # written down by the model's own code: keep the data
+            return func(*args, **{**kwargs, "device": None})
         if func is F.rms_norm and self.recorder.fused_rms_norm:
             fused = self.recorder.rms_norm(*args, **kwargs)
             if fused is not None:
@@ -125,6 +138,7 @@ class Recorder(TorchDispatchMode):
         self.path: list[str] = []
         self.inside = False
         self.paused = False
+        self.experts = 1  # of the mixture-of-experts layer that runs now
         self.attention_rule = attention
         self.fused_rms_norm = fused_rms_norm
         self._functions = _Functions(self)
@@ -206,7 +220,7 @@ class Recorder(TorchDispatchMode):
             args = _mask_to_places(args)
         if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "meta":
             kwargs = {**kwargs, "device": _CPU}
-        found = tensors((args, kwargs))
+        found = _flat(args, kwargs)
         large = any(t.numel() > LARGE for t in found) or any(t.device.type == "meta" for t in found)
         if not large and name in _FACTORIES:
             large = elements_asked(args) > LARGE
@@ -237,10 +251,12 @@ class Recorder(TorchDispatchMode):
         return result
 
     def _component_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if func.is_view and args[0].device.type == "meta":
+            return func(*args, **kwargs)
         name = func._overloadpacket.__name__
         if name in _INDEXED:
             args = _mask_to_places(args)
-        found = tensors((args, kwargs))
+        found = _flat(args, kwargs)
         on_device = [t for t in found if t.device.type == "meta"]
         if name in ("_local_scalar_dense", "is_nonzero") and on_device:
             return _fixed_answer(on_device[0])
@@ -251,6 +267,8 @@ class Recorder(TorchDispatchMode):
                 kwargs = {**kwargs, "device": _META}
         if name in ("nonzero", "masked_select") and on_device:
             return self._all_selected(name, args)
+        if name == "bincount" and on_device:
+            return self._even_shares(args[0])
         out = self._shapes.run(func, args, kwargs) if on_device else func(*args, **kwargs)
         if not func.is_view:  # a view of a weight is no birth
             nbytes = self._births(out, name) + sum(kernels.tensor_bytes(t) for t in found)
@@ -286,6 +304,11 @@ class Recorder(TorchDispatchMode):
             out = torch.empty(source.numel(), dtype=source.dtype, device=_META)
         self._births(out, name)
         return out
+
+    def _even_shares(self, choices: torch.Tensor) -> torch.Tensor:
+        """Experts chosen by data on meta are taken to get equal shares; how many there are, the module says."""
+        share, rest = divmod(choices.numel(), self.experts)
+        return torch.tensor([share + (n < rest) for n in range(self.experts)])
 
     def _count(self, name: str, args: tuple[Any, ...], out: Any, nbytes: int) -> None:
         frame = self.frame

@@ -1,0 +1,47 @@
+"""Replayed estimates kept on disk beside the traces they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from cardfit.library.models import Model
+from cardfit.predict.estimate import Failure, MemoryEstimate, StageMemory
+from cardfit.predict.memory import bands
+from cardfit.request import Settings
+from cardfit.trace import cache
+from cardfit.trace.stream import Trace
+
+
+def _decoded(data: dict[str, Any]) -> MemoryEstimate:
+    failure = data.pop("failure")
+    stages = tuple(StageMemory(**row) for row in data.pop("stages"))
+    left_out = tuple(data.pop("left_out"))
+    return MemoryEstimate(
+        stages=stages, failure=Failure(**failure) if failure else None, left_out=left_out, **data
+    )
+
+
+def kept(
+    replay: Callable[..., MemoryEstimate],
+    model: Model,
+    trace: Trace,
+    settings: Settings,
+    *,
+    architecture: str | None,
+    limit_bytes: int | None,
+) -> MemoryEstimate:
+    """``replay(trace, settings, ...)``, from the cache when the same was replayed before."""
+    placed = settings.model_dump(include={"offload", "quantization"})
+    parts = cache.trace_parts(model, trace.request, trace.settings)
+    name = cache.name_of("estimate", *parts, placed, architecture, limit_bytes, bands())
+    found = cache.read(name)
+    if found is not None:
+        try:
+            return _decoded(found)
+        except (KeyError, TypeError):
+            pass  # a damaged file: replay again and write it anew
+    estimate = replay(trace, settings, architecture=architecture, limit_bytes=limit_bytes)
+    cache.write(name, asdict(estimate))
+    return estimate

@@ -1,0 +1,124 @@
+"""Traces and what was replayed from them, kept on disk by content, so that a second question answers at once.
+
+The name of a file is a hash of everything that shapes what it holds: configs, request, settings, versions. A file is
+written beside its name and moved into place, so an interrupted write leaves nothing behind; a folder that cannot be
+written or a file that cannot be read costs time, never the answer. Nothing here imports torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from cardfit.errors import Note
+from cardfit.library.models import Model
+from cardfit.request import ExactRequest, Settings
+from cardfit.trace.coding import decode, encode
+from cardfit.trace.stream import Trace
+from cardfit.units import MIB
+
+LAYOUT = 3  # of what a file holds, and of the rules that made it
+MAX_FILE_BYTES = 256 * MIB
+_SHAPING = {
+    "dtype", "vae_tiling", "vae_tile", "vae_overlap", "vae_slicing", "decode_chunk_size", "attention",
+}  # fmt: skip
+_PACKAGES = ("torch", "diffusers", "transformers")
+
+Progress = Callable[[str, float | None], None]
+
+
+def folder() -> Path:
+    """Where cached files live: ``CARDFIT_CACHE``, else the user's cache folder."""
+    if given := os.environ.get("CARDFIT_CACHE"):
+        return Path(given)
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return base / "cardfit"
+
+
+def versions() -> dict[str, str]:
+    """The installed versions that shape a trace; raises ModuleNotFoundError naming the first that is missing."""
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError as missing:
+            raise ModuleNotFoundError(name=name) from missing
+    return found
+
+
+def name_of(kind: str, *parts: object) -> str:
+    """A file name from everything that shapes its content."""
+    text = json.dumps([LAYOUT, *parts], sort_keys=True, default=str)
+    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.z"
+
+
+def shaping(settings: Settings) -> dict[str, Any]:
+    """The settings that change what the pipeline does, as opposed to where its weights are."""
+    return settings.model_dump(include=_SHAPING)
+
+
+def trace_parts(model: Model, request: ExactRequest, settings: Settings) -> tuple[object, ...]:
+    """Everything that shapes a trace."""
+    asked = request.model_dump(exclude={"model", "seed", "runtime", "fps"})
+    return (model.model_dump(by_alias=True), asked, shaping(settings), versions())
+
+
+def read(name: str) -> Any | None:
+    """The content of a cached file, or None when there is none that can be read."""
+    path = folder() / name
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            return None
+        return json.loads(zlib.decompress(path.read_bytes()))
+    except (OSError, zlib.error, ValueError):
+        return None
+
+
+def write(name: str, content: Any) -> Note | None:
+    """Keep ``content``; a Note says why it could not be kept."""
+    temporary = None
+    try:
+        folder().mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder(), prefix=".part-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 3))
+        os.replace(temporary, folder() / name)
+    except OSError as error:
+        return Note("cache-unwritable", {"folder": str(folder()), "reason": error.strerror or str(error)})
+    finally:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+    return None
+
+
+def cached(
+    model: Model, request: ExactRequest, settings: Settings, *, progress: Progress | None = None
+) -> tuple[Trace, tuple[Note, ...]]:
+    """The Trace of ``request``: from the cache, else by a dry run whose result is kept.
+
+    Raises ModuleNotFoundError when a package that the dry run needs is missing.
+    """
+    name = name_of("trace", *trace_parts(model, request, settings))
+    found = read(name)
+    if found is not None:
+        try:
+            return decode(found, request, settings), ()
+        except (KeyError, TypeError, ValueError, IndexError):
+            pass  # a damaged file: trace again and write it anew
+    from cardfit.trace.dryrun import dry_run
+
+    shaped = Settings.model_validate(shaping(settings))
+    trace = dry_run(model, request, shaped, progress=progress)
+    note = write(name, encode(trace))
+    return trace, (note,) if note else ()

@@ -1,0 +1,79 @@
+"""What a few models need to run on meta: each patch names what it stands in for, and holds during a dry run only."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.nn.functional as F
+
+from cardfit.trace.recorder import Recorder
+
+
+@contextmanager
+def patches(recorder: Recorder) -> Iterator[None]:
+    """All patches, for the length of a dry run."""
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(torch.autocast, "__init__", _autocast(torch.autocast.__init__)))
+        _cosmos(stack)
+        _hidream(stack, recorder)
+        _hunyuan15(stack)
+        yield
+
+
+def _autocast(original: Any) -> Any:
+    """``autocast("meta")`` does not exist (Mochi asks for it); meta stands for the card here."""
+
+    @functools.wraps(original)
+    def init(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
+        original(self, "cpu" if device_type == "meta" else device_type, *args, **kwargs)
+
+    return init
+
+
+def _cosmos(stack: ExitStack) -> None:
+    """Cosmos resizes its padding mask with torchvision; nearest resizing is torch's own."""
+    from diffusers.models.transformers import transformer_cosmos as module
+
+    def resize(mask: torch.Tensor, size: list[int], interpolation: Any = None) -> torch.Tensor:
+        return F.interpolate(mask, size=size, mode="nearest")
+
+    if not hasattr(module, "transforms"):
+        stand_in = SimpleNamespace(
+            functional=SimpleNamespace(resize=resize), InterpolationMode=SimpleNamespace(NEAREST="nearest")
+        )
+        stack.enter_context(patch.object(module, "transforms", stand_in, create=True))
+
+
+def _hidream(stack: ExitStack, recorder: Recorder) -> None:
+    """HiDream counts how many tokens chose each expert; on meta the recorder answers with equal shares."""
+    from diffusers.models.transformers import transformer_hidream_image as module
+
+    original = module.MOEFeedForwardSwiGLU.moe_infer
+
+    @functools.wraps(original)
+    def moe_infer(self: Any, *args: Any, **kwargs: Any) -> Any:
+        recorder.experts = len(self.experts)
+        return original(self, *args, **kwargs)
+
+    stack.enter_context(patch.object(module.MOEFeedForwardSwiGLU, "moe_infer", moe_infer))
+
+
+def _hunyuan15(stack: ExitStack) -> None:
+    """HunyuanVideo-1.5's VAE fills its causal mask row by row in Python: one tensor, thousands of writes that allocate
+    nothing. Here the same tensor is made without the writes."""
+    from diffusers.models.autoencoders import autoencoder_kl_hunyuanvideo15 as module
+
+    def mask(n_frame: int, n_hw: int, dtype: Any, device: Any, batch_size: int | None = None) -> torch.Tensor:
+        length = n_frame * n_hw
+        out = torch.full((length, length), float("-inf"), dtype=dtype, device=device)
+        return out if batch_size is None else out.unsqueeze(0).expand(batch_size, -1, -1)
+
+    for kind in vars(module).values():
+        if isinstance(kind, type) and "prepare_causal_attention_mask" in vars(kind):
+            stack.enter_context(patch.object(kind, "prepare_causal_attention_mask", staticmethod(mask)))
