@@ -174,6 +174,10 @@ class DryRun:
                 for method in _METHODS:
                     if hasattr(module, method):
                         self._wrap(name, module, method)
+                if name.startswith("vae"):
+                    for part in ("encoder", "decoder"):
+                        if hasattr(module, part):
+                            self._wrap_part(name, getattr(module, part), part)
             kind = type(pipeline.scheduler)
             stack.enter_context(patch.object(kind, "step", self._stepping(kind.step)))
             handle = hooks.register_module_forward_pre_hook(self._enter)
@@ -214,6 +218,20 @@ class DryRun:
             return out
 
         module.__dict__[method] = call
+
+    def _wrap_part(self, name: str, module: torch.nn.Module, part: str) -> None:
+        """A VAE runs its encoder or decoder once per tile or frame: each distinct one is traced once."""
+        original = module.forward
+        number = list(self.modules).index(name)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not self.recorder.inside:
+                return original(*args, **kwargs)
+            label = f"{part}.{self.version[name]}"
+            return self.recorder.nested_call(number, label, original, args, kwargs)
+
+        module.__dict__["forward"] = call
 
     def _begin(self, name: str, method: str, number: int) -> None:
         stage = (stage_of(name, method, self.denoised), name)

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from cardfit.trace import kernels
 from cardfit.trace.shapes import ShapeMemo
-from cardfit.trace.standins import LARGE, elements_asked, on_meta, stand_in, zeros
+from cardfit.trace.standins import LARGE, elements_asked, meta_storage, on_meta, stand_in, zeros
 from cardfit.trace.stream import Binding, Event, Op, Stream, Work
 from cardfit.trace.values import is_real, map_tensors, signature, tensors
 
@@ -78,9 +78,9 @@ class Known:
     """A call seen before: its stream and the result to hand back."""
 
     stream: int
-    result: Any
+    result: Any  # with the lists among the arguments as the call left them
     output_bytes: tuple[int, ...]
-    list_after: tuple[Any, ...] = ()
+    killed: frozenset[int]  # inputs that the call let go
 
 
 def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -181,8 +181,9 @@ class Recorder(TorchDispatchMode):
         if owner is now:
             now.events.append((Op.DEATH, identity, 0, 0))
         elif key in now.input_ids:
-            now.events.append((Op.DEATH, now.input_ids[key], 0, 0))
-            now.killed.add(now.input_ids[key])
+            given = now.input_ids.pop(key)  # the address may be another storage's next
+            now.events.append((Op.DEATH, given, 0, 0))
+            now.killed.add(given)
         else:
             owner.late_deaths.append(identity)
 
@@ -389,20 +390,17 @@ class Recorder(TorchDispatchMode):
             given = tensors((args, kwargs))
         known = self.known.get(name)
         if known is None:
-            known = self._trace_component(component, method, name, call, args, kwargs)
+            known = self._trace_component(component, method, str(name[3]), call, args, kwargs)
             self.known[name] = known
-        return self._replay(known, given, stand_ins=True)
+        return self._replay(known, given, [], on_meta=False)
 
     def _trace_component(
-        self, component: int, method: str, name: Any, call: Callable[..., Any], args: Any, kwargs: Any
+        self, component: int, method: str, label: str, call: Callable[..., Any], args: Any, kwargs: Any
     ) -> Known:
         frame = Frame(component, method)
-        self.frames.append(frame)
-        order: list[int] = []
 
         def enter(tensor: torch.Tensor) -> torch.Tensor:
             identity = frame.new_id(0)
-            order.append(_key(tensor))
             if is_real(tensor, LARGE):
                 frame.input_ids[_key(tensor)] = identity
                 return tensor
@@ -410,41 +408,108 @@ class Recorder(TorchDispatchMode):
             self._alias(meta, identity)
             return meta
 
+        outer_path = self.path
+        self.frames.append(frame)
         try:
             with self.pause():
                 meta_args, meta_kwargs = map_tensors((args, kwargs), enter)
             inputs = frame.next_id
-            self.inside, outer_path, self.path = True, self.path, [""]
-            root = next((i for i in self.module_index.values() if i[1] == f"{component}:"), None)
+            self.inside, self.path = True, [""]
             frame.events.append((Op.ENTER, 0, 0, 0))
             with self._functions:
                 result = call(*meta_args, **meta_kwargs)
             frame.events.append((Op.EXIT, 0, 0, 0))
-            del meta_args, meta_kwargs, root
+            del meta_args, meta_kwargs
         finally:
-            self.inside, self.path = False, outer_path if self.frames[-1] is frame else self.path
+            self.inside, self.path = False, outer_path
             self.frames.pop()
-        self.path = outer_path
-        return self._finish(frame, inputs, result, str(name[3]), to_timeline=True)
+        survivors = self._survivors(frame)
+        known = self._finish(frame, inputs, result, [], label, survivors)
+        for _, key in survivors:  # the stand-ins take over
+            self._live.pop(key, None)
+        return known
 
-    def _finish(self, frame: Frame, inputs: int, result: Any, label: str, *, to_timeline: bool) -> Known:
+    def nested_call(
+        self, component: int, name: str, call: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
+        """Run or replay a part of a component (a VAE's decoder on one tile); tensors on meta come back.
+
+        Lists among the arguments may be changed by the call, as a causal VAE's feature cache is.
+        """
+        with self.pause():
+            label = (component, name, signature((args, kwargs), LARGE))
+            given = tensors((args, kwargs))
+        lists = _lists((args, kwargs))
+        known = self.known.get(label)
+        if known is not None:
+            return self._replay(known, given, lists, on_meta=True)
+        frame = Frame(component, name)
+        outer = self._ids_of(given)
+        for tensor in given:
+            frame.input_ids[_key(tensor)] = frame.new_id(0)
+        inputs = frame.next_id
+        del given, tensor  # what the call replaces in a list must be able to die
+        self.frames.append(frame)
+        try:
+            result = call(*args, **kwargs)
+        finally:
+            self.frames.pop()
+        survivors = self._survivors(frame)
+        known = self._finish(frame, inputs, result, lists, str(label[2]), survivors)
+        self.known[label] = known
+        ids = [self.frame.new_id(nbytes) for nbytes in known.output_bytes]
+        for identity, (_, key) in zip(ids, survivors, strict=True):
+            self._live[key] = (self.frame, identity, self._live[key][2])
+        self._write_call(known, outer, ids)
+        return result
+
+    def _ids_of(self, given: list[torch.Tensor]) -> tuple[int, ...]:
+        """The ids that the current stream knows the tensors' storages by; -1 for storages it does not own."""
+        out = []
+        for tensor in given:
+            entry = self._live.get(_key(tensor))
+            out.append(entry[1] if entry is not None and entry[0] is self.frame else -1)
+        return tuple(out)
+
+    def _write_call(self, known: Known, inputs: tuple[int, ...], outputs: list[int]) -> None:
+        frame = self.frame
+        frame.bindings.append(Binding(inputs if known.killed else (), tuple(outputs)))
+        frame.events.append((Op.CALL, known.stream, len(frame.bindings) - 1, 0))
+        frame.events.extend((Op.DEATH, identity, 0, 0) for identity in frame.late_deaths)
+        frame.late_deaths.clear()
+        if frame is not self.timeline:
+            for work in self.streams[known.stream].work:
+                frame.add_work(work.kind, work.dtype, work.flop, work.bytes, work.launches)
+
+    def _survivors(self, frame: Frame) -> list[tuple[int, int]]:
+        """Storages born in ``frame`` that are alive: ``(id, storage key)`` in order of birth."""
+        return sorted((e[1], k) for k, e in self._live.items() if e[0] is frame)
+
+    def _finish(
+        self,
+        frame: Frame,
+        inputs: int,
+        result: Any,
+        lists: list[list[Any]],
+        label: str,
+        survivors: list[tuple[int, int]],
+    ) -> Known:
         """Close ``frame``: what is still alive outlives the call."""
-        survivors = sorted((e[1], k) for k, e in self._live.items() if e[0] is frame)
         index_of = {key: n for n, (_, key) in enumerate(survivors)}
         real_inputs = dict(frame.input_ids)
 
         def slot(tensor: torch.Tensor) -> Slot:
             key = _key(tensor)
             keep = tensor.clone() if tensor.device.type == "cpu" else None
-            shape = on_meta(tensor)
+            shape = on_meta(tensor, with_offset=True)
             if key in index_of:
                 return Slot(index_of[key], False, shape, keep)
-            if real_inputs.get(key, -1) >= 0:
+            if 0 <= real_inputs.get(key, -1) < inputs:
                 return Slot(real_inputs[key], True, shape, None)
             return Slot(-1, False, None, tensor)
 
         with self.pause():
-            template = map_tensors(result, slot)
+            template = map_tensors((result, lists), slot)
         stream = Stream(
             component=frame.component,
             method=frame.method,
@@ -456,19 +521,19 @@ class Recorder(TorchDispatchMode):
             work=tuple(Work(k, d, w[0], w[1], int(w[2])) for (k, d), w in sorted(frame.work.items())),
         )
         self.streams.append(stream)
-        if to_timeline:  # the stand-ins take over
-            for _, key in survivors:
-                self._live.pop(key, None)
         sizes = tuple(frame.sizes[identity] for identity, _ in survivors)
-        return Known(len(self.streams) - 1, template, sizes)
+        return Known(len(self.streams) - 1, template, sizes, frozenset(frame.killed))
 
-    def _replay(self, known: Known, given: list[torch.Tensor], *, stand_ins: bool) -> Any:
+    def _replay(
+        self, known: Known, given: list[torch.Tensor], lists: list[list[Any]], *, on_meta: bool
+    ) -> Any:
         """Write the call into the owner's stream and hand back fresh tensors for its outputs."""
         frame = self.frame
+        outer = self._ids_of(given)
         ids = [frame.new_id(nbytes) for nbytes in known.output_bytes]
-        binding = Binding((), tuple(ids))
-        frame.bindings.append(binding)
-        frame.events.append((Op.CALL, known.stream, len(frame.bindings) - 1, 0))
+        for index in known.killed:  # the call itself says that they died
+            self._live.pop(_key(given[index]), None)
+        self._write_call(known, outer, ids)
         made: dict[int, torch.UntypedStorage] = {}
 
         def fill(slot: Slot) -> torch.Tensor | None:
@@ -483,11 +548,14 @@ class Recorder(TorchDispatchMode):
                 made[slot.index] = _storage(out)
                 return out
             if slot.index not in made:
-                made[slot.index] = zeros(known.output_bytes[slot.index])
+                nbytes = known.output_bytes[slot.index]
+                made[slot.index] = meta_storage(nbytes) if on_meta else zeros(nbytes)
             return stand_in(slot.shape, made[slot.index])
 
         with self.pause():
-            result = _map_slots(known.result, fill)
+            result, contents = map_tensors(known.result, fill, kind=Slot)
+        for target, content in zip(lists, contents, strict=True):
+            target[:] = content
         for index, identity in enumerate(ids):
             storage = made.get(index)
             if storage is None:  # nobody holds it: gone with the call
@@ -497,31 +565,15 @@ class Recorder(TorchDispatchMode):
         return result
 
 
-def _map_slots(value: Any, fill: Callable[[Slot], Any], depth: int = 8) -> Any:
-    if isinstance(value, Slot):
-        return fill(value)
-    if depth == 0 or value is None or isinstance(value, (str, bytes, int, float, bool, torch.Tensor)):
-        return value
-
-    def inner(item: Any) -> Any:
-        return _map_slots(item, fill, depth - 1)
-
-    if isinstance(value, tuple):
-        items = [inner(item) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, list):
-        return [inner(item) for item in value]
-    if isinstance(value, dict):
-        changed = {key: inner(item) for key, item in value.items()}
-        return changed if type(value) is dict else type(value)(**changed)
-    if hasattr(value, "__dict__") and not isinstance(value, (type, torch.nn.Module)):
-        import copy
-
-        twin = copy.copy(value)
-        for key, item in vars(value).items():
-            twin.__dict__[key] = inner(item)
-        return twin
-    return value
+def _lists(value: Any, depth: int = 3) -> list[list[Any]]:
+    """The lists among a call's arguments, in walking order."""
+    if depth == 0:
+        return []
+    found: list[list[Any]] = [value] if isinstance(value, list) else []
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    for item in items:
+        found.extend(_lists(item, depth - 1))
+    return found
 
 
 def _mask_to_places(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -30,16 +30,28 @@ def zeros(nbytes: int) -> torch.UntypedStorage:
 
 
 def stand_in(meta: torch.Tensor, storage: torch.UntypedStorage) -> torch.Tensor:
-    """A CPU tensor with the size, strides, offset and dtype of ``meta`` over ``storage``."""
-    out = torch.empty(0, dtype=meta.dtype)
+    """A tensor with the size, strides, offset and dtype of ``meta`` over ``storage``, on the storage's device."""
+    out = torch.empty(0, dtype=meta.dtype, device=storage.device)
     out.set_(storage, meta.storage_offset(), meta.shape, meta.stride())
     if meta.is_conj():
         out = out.conj()
     return out
 
 
-def on_meta(tensor: torch.Tensor) -> torch.Tensor:
-    """A meta tensor with the shape, strides and dtype of ``tensor``; its data are gone."""
+def meta_storage(nbytes: int) -> torch.UntypedStorage:
+    """A storage of ``nbytes`` on the meta device."""
+    return torch.empty(nbytes, dtype=torch.uint8, device="meta").untyped_storage()
+
+
+def on_meta(tensor: torch.Tensor, *, with_offset: bool = False) -> torch.Tensor:
+    """A meta tensor with the shape, strides and dtype of ``tensor``; its data are gone.
+
+    ``with_offset`` keeps the place in the storage too, for a description of a view.
+    """
+    if with_offset and tensor.storage_offset():
+        end = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) + 1
+        base = torch.empty(end, dtype=tensor.dtype, device="meta")
+        return base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     return torch.empty_strided(
         tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"
     ).requires_grad_(False)

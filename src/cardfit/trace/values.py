@@ -17,15 +17,15 @@ _OURS = ("diffusers.", "transformers.")
 _DEPTH = 6
 
 
-def map_tensors(value: Any, change: Callable[[torch.Tensor], Any], depth: int = _DEPTH) -> Any:
-    """``value`` with each tensor replaced by ``change(tensor)``; containers are rebuilt, never changed in place."""
-    if isinstance(value, torch.Tensor):
+def map_tensors(value: Any, change: Callable[[Any], Any], depth: int = _DEPTH, kind: type = torch.Tensor) -> Any:
+    """``value`` with each tensor (or ``kind``) replaced by ``change(it)``; containers are rebuilt, never changed."""
+    if isinstance(value, kind):
         return change(value)
-    if depth == 0 or value is None or isinstance(value, (str, bytes, int, float, bool)):
+    if depth == 0 or value is None or isinstance(value, (str, bytes, int, float, bool, torch.Tensor)):
         return value
 
     def inner(item: Any) -> Any:
-        return map_tensors(item, change, depth - 1)
+        return map_tensors(item, change, depth - 1, kind)
 
     if isinstance(value, tuple):
         items = [inner(item) for item in value]
