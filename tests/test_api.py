@@ -92,6 +92,11 @@ def _estimate(
     )
 
 
+def _kept(replay: Any, model: Model, trace: Trace, settings: Settings, **more: Any) -> Any:
+    """Nothing is kept."""
+    return replay(trace, settings, **more)
+
+
 def _module(monkeypatch: pytest.MonkeyPatch, name: str, **members: object) -> None:
     module = ModuleType(name)
     vars(module).update(members)
@@ -111,7 +116,8 @@ def on_paper(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 
     _module(monkeypatch, "cardfit.trace.cache", cached=cached)
     _module(monkeypatch, "cardfit.predict.memory", estimate=_estimate)
-    _module(monkeypatch, "cardfit.predict.disk", disk_bytes=lambda model, trace: 80 * GIB)
+    _module(monkeypatch, "cardfit.predict.store", kept=_kept)
+    _module(monkeypatch, "cardfit.predict.disk", disk_bytes=lambda model: 80 * GIB)
 
     def weights(trace: Trace) -> int:
         return sum(each.weights_bytes for each in trace.components)

@@ -108,8 +108,11 @@ def test_hopeless_traces_are_left_out_early(fakes: SimpleNamespace) -> None:
         return fakes.predict(traced, settings, kind, limit)
 
     pick(fakes, 6, estimates=Estimates(lambda settings: fakes.trace(settings), predict))
-    # untiled: everything resident and the floor; tiled likewise
-    assert [each.offload for each in asked] == ["none", "sequential"] * 2
+    # everything resident shows 8 GiB of activations while denoising: only the least of all is tried
+    assert [(each.offload, each.vae_tiling) for each in asked] == [
+        ("none", False),
+        ("sequential", True),
+    ]
 
 
 def test_a_replay_at_the_limit_is_asked_for_once_and_only_in_between(

@@ -67,15 +67,10 @@ def test_a_replay_at_the_limit_makes_it_tight_at_best(fakes: SimpleNamespace) ->
     over = judge(cached, room, Host())
     assert over.verdict == "does_not_fit"
     assert needs_limit(over)
-    asked = []
-
-    def gets_through(limit_bytes: int) -> MemoryEstimate:
-        asked.append(limit_bytes)
-        return one(fakes, 20)
-
-    assert judge_limited(over, gets_through).verdict == "tight"
-    assert asked == [fakes.gib(20.5)]
-    assert judge_limited(over, lambda limit_bytes: cached).verdict == "does_not_fit"
+    found = judge_limited(one(fakes, 20), room, Host())
+    assert found is not None and (found.verdict, found.reason) == ("tight", "with_limit")
+    assert judge_limited(cached, room, Host()) is None
+    assert judge_limited(one(fakes, 20, host_gib=9), room, Host(fakes.gib(8))) is None
     assert not needs_limit(judge(one(fakes, 22), room, Host()))
 
 

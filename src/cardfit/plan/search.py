@@ -2,29 +2,40 @@
 
 In: candidates in the order of their price, a card, and `Estimates` (a memo over the dry run and
 the memory replay, so that a tiling is traced only when some card needs it). Out: a `Choice`.
-Every card walks the same list; a candidate is left out for a card only when nothing with that
-trace can fit there, because even leaf-by-leaf offload does not.
+Every card walks the same list. A candidate is left out for a card when what its tensors take at
+one moment that is known already is more than the card holds (`plan.floor`).
+
+cuBLAS's workspace is the only thing in an estimate that the architecture changes (8 MiB before
+Hopper, 32 MiB since): a later card is judged by the earlier class's replay, and by its own only
+where that could change the verdict.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from cardfit.plan.floor import ANY_TILING, floor_bytes, reference
 from cardfit.plan.knobs import Candidate, trace_key
 from cardfit.plan.target import Band, Target
 from cardfit.plan.verdict import Host, Judgement, judge, judge_limited, needs_limit
 from cardfit.predict.estimate import MemoryEstimate
-from cardfit.request import Settings
+from cardfit.request import OFFLOADS, Settings
 from cardfit.trace.stream import Trace
+from cardfit.units import MIB
 
 Tracer = Callable[[Settings], Trace]
 # (trace, settings, architecture, limit in bytes)
 Predictor = Callable[[Trace, Settings, str | None, int | None], MemoryEstimate]
 
-# cuBLAS's workspace is the only thing in an estimate that the architecture changes, and it
-# changes from Hopper on.
 _LATER = {"hopper": "Hopper", "blackwell": "Blackwell"}
+# The most that the later class's workspace adds to what is reserved: a segment of its own.
+LATER_MORE_BYTES = 32 * MIB
+# Limits are rounded down to this, so that cards of one size share a replay; the error is on the safe side.
+LIMIT_STEP_BYTES = 128 * MIB
+# A replay whose tensors take no more than this times the floor is as low as offload can bring it.
+AT_FLOOR = 1.02
+_IN_PIECES = ("group-block", "group-leaf", "sequential")
 
 
 def architecture_class(architecture: str | None) -> str | None:
@@ -39,12 +50,17 @@ def architecture_class(architecture: str | None) -> str | None:
 
 @dataclass(slots=True)
 class Estimates:
-    """A memo: traces by the settings that shape them, estimates by (settings, architecture class, limit)."""
+    """A memo: traces by the settings that shape them, estimates by (settings, architecture class, limit).
+
+    ``replayed`` is called before each replay with the number of replays so far.
+    """
 
     tracer: Tracer
     predictor: Predictor
+    replayed: Callable[[int, Settings], None] | None = None
     _traces: dict[str, Trace] = field(default_factory=dict)
     _found: dict[tuple[str, str | None, int | None], MemoryEstimate] = field(default_factory=dict)
+    _ended: dict[tuple[str, str | None], int] = field(default_factory=dict)
 
     def trace(self, settings: Settings) -> Trace:
         """The trace for ``settings``, made at the first call."""
@@ -62,8 +78,39 @@ class Estimates:
         key = (settings.model_dump_json(), kind, limit_bytes)
         if key not in self._found:
             trace = self.trace(settings)
+            if self.replayed is not None:
+                self.replayed(len(self._found), settings)
             self._found[key] = self.predictor(trace, settings, kind, limit_bytes)
         return self._found[key]
+
+    def limited(
+        self, settings: Settings, architecture: str | None, usable_bytes: int
+    ) -> MemoryEstimate | None:
+        """`of` with ``usable_bytes`` as the limit; ``None`` where a higher limit ended the run before."""
+        limit = usable_bytes // LIMIT_STEP_BYTES * LIMIT_STEP_BYTES
+        key = (settings.model_dump_json(), architecture_class(architecture))
+        if limit <= self._ended.get(key, -1):
+            return None
+        found = self.of(settings, architecture, limit)
+        if found.failure is not None:
+            self._ended[key] = limit
+        return found
+
+    def before_decode(self, settings: Settings) -> int:
+        """Bytes reserved before decoding, if the same is known without tiles, slices and chunks; else 0.
+
+        Until then the two runs are the same, event by event, unless the VAE encodes something first.
+        """
+        plain = settings.model_copy(
+            update={"vae_tiling": False, "vae_slicing": False, "decode_chunk_size": None}
+        )
+        found = self._found.get((plain.model_dump_json(), None, None))
+        if found is None or plain == settings:
+            return 0
+        stages = {each.name: each.reserved_bytes for each in found.stages}
+        if "encode_condition" in stages:
+            return 0
+        return max((stages.get(name, 0) for name in ANY_TILING), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +133,21 @@ def choose(
     ``candidates`` is in the order of cost and not empty.
     """
     tried: list[Choice] = []
-    for choice in _judged(candidates, target, usable, host, estimates):
-        tried.append(choice)
-        if choice.judgement.verdict == "fits":
-            return choice
-    for at, choice in enumerate(tried):
+    at_limit: list[Candidate] = []
+    for candidate, judgement in _judged(candidates, target, usable, host, estimates):
+        if judgement is None or needs_limit(judgement):
+            at_limit.append(candidate)
+        if judgement is not None:
+            tried.append(Choice(candidate, judgement))
+            if judgement.verdict == "fits":
+                return tried[-1]
+    for choice in tried:
         if choice.judgement.verdict == "tight":
             return choice
-        if needs_limit(choice.judgement):
-            tried[at] = _limited(choice, target, estimates)
-            if tried[at].judgement.verdict == "tight":
-                return tried[at]
+    for candidate in at_limit:
+        limited = estimates.limited(candidate.settings, target.architecture, usable.likely)
+        if limited is not None and (found := judge_limited(limited, usable, host)) is not None:
+            return Choice(candidate, found)
     spilling = [each for each in tried if each.judgement.verdict == "spills"]
     return _smallest(spilling or _enough_ram(tried) or tried)
 
@@ -107,40 +158,60 @@ def _judged(
     usable: Band,
     host: Host,
     estimates: Estimates,
-) -> Iterable[Choice]:
-    hopeless: set[Settings | str] = set()
-    floors = _floors(candidates)
-    for candidate in candidates:
-        key = trace_key(candidate.settings).model_dump_json()
-        if key in hopeless:
+) -> Iterable[tuple[Candidate, Judgement | None]]:
+    """The candidates that may hold, in order; the one that takes least always.
+
+    ``None`` where another replay says already that it is over the card unless the cache is freed.
+    """
+    known = reference(candidates)
+    floors = [0] * len(candidates)
+    if known is not None:
+        trace, estimate = estimates.trace(known), estimates.of(known)
+        floors = [floor_bytes(each.settings, known, trace, estimate) for each in candidates]
+    least = min(range(len(candidates)), key=lambda at: _least(candidates[at], floors[at]))
+    spent = set[str]()  # traces whose activations alone decide: smaller pieces of weights free nothing
+    for at, candidate in enumerate(candidates):
+        if at != least and floors[at] > usable.likely:
             continue
-        estimate = estimates.of(candidate.settings, target.architecture)
-        choice = Choice(candidate, judge(estimate, usable, host))
-        yield choice
-        floor = floors.get(key)
-        if choice.judgement.reason not in ("device", "spill") or floor in (None, candidate):
+        settings = candidate.settings
+        key = trace_key(settings).model_dump_json()
+        if at != least and (
+            (key in spent and settings.offload in _IN_PIECES)
+            or estimates.before_decode(settings) > usable.likely
+        ):
+            yield candidate, None
             continue
-        assert floor is not None
-        lowest = estimates.of(floor.settings, target.architecture)
-        if lowest.allocated_bytes > usable.likely:
-            hopeless.add(key)
-            yield Choice(floor, judge(lowest, usable, host))
+        judgement = _judge(candidate, target, usable, host, estimates)
+        yield candidate, judgement
+        at_floor = judgement.estimate.allocated_bytes <= floors[at] * AT_FLOOR
+        if at_floor and settings.offload == "group-leaf" and judgement.over_bytes:
+            spent.add(key)
 
 
-def _floors(candidates: tuple[Candidate, ...]) -> dict[str, Candidate]:
-    """Per trace, the candidate below which no other goes: full weights, moved leaf by leaf."""
-    return {
-        trace_key(each.settings).model_dump_json(): each
-        for each in candidates
-        if each.settings.offload == "sequential" and not each.settings.quantization
-    }
+def _least(candidate: Candidate, floor: int) -> tuple[object, ...]:
+    """By the floor; where it says nothing, full weights moved in the smallest pieces, tiled only for a reason."""
+    settings = candidate.settings
+    smaller = int(bool(settings.vae_tiling)) + int(settings.decode_chunk_size is not None)
+    lossy = any(scheme != "none" for scheme in settings.quantization.values())
+    offload = OFFLOADS.index(settings.offload or "none")
+    return (floor, lossy, -candidate.cost[0], smaller if floor else -smaller, -offload)
 
 
-def _limited(choice: Choice, target: Target, estimates: Estimates) -> Choice:
-    def replay(limit_bytes: int) -> MemoryEstimate:
-        return estimates.of(choice.candidate.settings, target.architecture, limit_bytes)
-
-    return Choice(choice.candidate, judge_limited(choice.judgement, replay))
+def _judge(
+    candidate: Candidate, target: Target, usable: Band, host: Host, estimates: Estimates
+) -> Judgement:
+    estimate = estimates.of(candidate.settings)
+    found = judge(estimate, usable, host)
+    if architecture_class(target.architecture) is None:
+        return found
+    more = replace(
+        estimate,
+        reserved_bytes=estimate.reserved_bytes + LATER_MORE_BYTES,
+        reserved_high_bytes=estimate.reserved_high_bytes + LATER_MORE_BYTES,
+    )
+    if judge(more, usable, host).verdict == found.verdict:
+        return found
+    return judge(estimates.of(candidate.settings, target.architecture), usable, host)
 
 
 def _enough_ram(tried: list[Choice]) -> list[Choice]:

@@ -13,7 +13,6 @@ and its answer is `tight` at best.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,16 +74,16 @@ def needs_limit(judgement: Judgement) -> bool:
     )
 
 
-def judge_limited(judgement: Judgement, replay: Callable[[int], MemoryEstimate]) -> Judgement:
-    """``judgement`` again after a replay with the usable bytes as the allocator's limit.
+def judge_limited(limited: MemoryEstimate, usable: Band, host: Host) -> Judgement | None:
+    """The verdict after a replay with the usable bytes as the allocator's limit.
 
-    A run that gets through by freeing its cache is ``tight``; one that does not keeps its verdict.
+    A run that gets through by freeing its cache is ``tight``; ``None`` when it does not get through.
     """
-    limited = replay(judgement.usable.likely)
-    usable = judgement.usable
+    if host.ram_bytes is not None and limited.host_bytes > host.ram_bytes:
+        return None
     if limited.failure is None and limited.reserved_bytes <= usable.likely:
         return Judgement("tight", "with_limit", limited, usable, 0)
-    return judgement
+    return None
 
 
 def grade(verdict: Verdict, prices: tuple[Price, ...]) -> Grade | None:

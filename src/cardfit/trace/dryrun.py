@@ -97,34 +97,52 @@ class DryRun:
         return given.get(name) or given.get("*") or self.model.components[name].recommended_dtype
 
     def run(self) -> Trace:
-        """Build, call, fold."""
+        """Build the pipeline, call it, fold the timeline."""
         kind = self._pipeline_class()
-        self._build()
+        self._build(tuple(name for name, spec in self.model.components.items() if spec.counted))
         pipeline = self._assemble(kind)
         arguments = recipes.call_arguments(self.model, pipeline, self.request, self.settings)
         self.progress("dry-run", None)
+        self._call(lambda: pipeline(**arguments), type(pipeline.scheduler))
+        sequence = tuple((kind.model_cpu_offload_seq or "").split("->"))
+        return self._trace(kind.__name__, sequence)
+
+    def run_part(self, component: str, method: str, shape: tuple[int, ...]) -> Trace:
+        """One call of one component on a tensor of ``shape``: a decode from saved latents, say."""
+        self._build((component,))
+        module: Any = self.modules[component]
+        if component == self.model.vae.component:
+            recipes.set_vae(module, self.settings)
+        given = torch.zeros(shape, dtype=getattr(torch, self.dtype_of(component)))
+        self.denoised = method == "decode"
+        self._call(lambda: getattr(module, method)(given), None)
+        return self._trace(type(module).__name__, ())
+
+    def _call(self, call: Callable[[], Any], scheduler: type | None) -> None:
         try:
-            with warnings.catch_warnings(), self._watching(pipeline), torch.no_grad():
+            with warnings.catch_warnings(), self._watching(scheduler), torch.no_grad():
                 warnings.simplefilter("ignore")
-                result = pipeline(**arguments)
+                result = call()
                 del result
         except CardfitError:
             raise
         except Exception as error:
-            raise DryRunFailed("dry-run-failed", model=self.model.id, reason=f"{type(error).__name__}: {error}") from error
+            reason = f"{type(error).__name__}: {error}"
+            raise DryRunFailed("dry-run-failed", model=self.model.id, reason=reason) from error
         gc.collect()
-        segments = fold(self.recorder.timeline, self.step_ends)
+
+    def _trace(self, pipeline: str, sequence: tuple[str, ...]) -> Trace:
         return Trace(
             request=self.request,
             settings=self.settings,
             versions=versions(),
-            pipeline=kind.__name__,
-            offload_sequence=tuple((kind.model_cpu_offload_seq or "").split("->")),
+            pipeline=pipeline,
+            offload_sequence=sequence,
             components=tuple(self.components),
             recasts=tuple(self.recasts),
             stages=tuple(self.stages),
             streams=tuple(self.recorder.streams),
-            timeline=segments,
+            timeline=fold(self.recorder.timeline, self.step_ends),
             sites=tuple(self.recorder.sites),
         )
 
@@ -136,11 +154,10 @@ class DryRun:
             raise DryRunFailed("pipeline-missing", model=self.model.id, pipeline=name, version=diffusers.__version__)
         return getattr(diffusers, name)
 
-    def _build(self) -> None:
-        wanted = {name: spec for name, spec in self.model.components.items() if spec.counted}
-        for name, spec in wanted.items():
+    def _build(self, names: tuple[str, ...]) -> None:
+        for name in names:
             self.progress(name, None)
-            module = build(spec, self.dtype_of(name))
+            module = build(self.model.components[name], self.dtype_of(name))
             self.modules[name] = module
             self.components.append(describe(name, module))
             self.version[name] = 0
@@ -167,7 +184,7 @@ class DryRun:
     # -- watching --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _watching(self, pipeline: Any) -> Iterator[None]:
+    def _watching(self, scheduler: Any) -> Iterator[None]:
         hooks = torch.nn.modules.module
         with ExitStack() as stack:
             for name, module in self.modules.items():
@@ -178,8 +195,8 @@ class DryRun:
                     for part in ("encoder", "decoder"):
                         if hasattr(module, part):
                             self._wrap_part(name, getattr(module, part), part)
-            kind = type(pipeline.scheduler)
-            stack.enter_context(patch.object(kind, "step", self._stepping(kind.step)))
+            if scheduler is not None:
+                stack.enter_context(patch.object(scheduler, "step", self._stepping(scheduler.step)))
             handle = hooks.register_module_forward_pre_hook(self._enter)
             stack.callback(handle.remove)
             handle = hooks.register_module_forward_hook(self._leave)
@@ -301,3 +318,15 @@ def dry_run(
 
     diffusers.utils.logging.set_verbosity_error()
     return DryRun(model, request, settings, progress).run()
+
+
+def dry_part(
+    model: Model,
+    request: ExactRequest,
+    settings: Settings,
+    component: str,
+    method: str,
+    shape: tuple[int, ...],
+) -> Trace:
+    """The Trace of one call of one component: what a decode from saved latents or a single forward takes."""
+    return DryRun(model, request, settings, None).run_part(component, method, shape)

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import torch
@@ -262,7 +263,7 @@ class Recorder(TorchDispatchMode):
         if name in ("_local_scalar_dense", "is_nonzero") and on_device:
             return _fixed_answer(on_device[0])
         mixed = bool(on_device) and len(on_device) < len(found)
-        if mixed or (not on_device and any(t.numel() > LARGE for t in found)):
+        if mixed or (not on_device and (any(t.numel() > LARGE for t in found) or _grows(name, args))):
             args, kwargs = map_tensors((args, kwargs), self._moved, depth=4)
             if kwargs.get("device") is not None:
                 kwargs = {**kwargs, "device": _META}
@@ -270,7 +271,7 @@ class Recorder(TorchDispatchMode):
             return self._all_selected(name, args)
         if name == "bincount" and on_device:
             return self._even_shares(args[0])
-        out = self._shapes.run(func, args, kwargs) if on_device else func(*args, **kwargs)
+        out = self._shapes.run(func, args, kwargs)
         if not func.is_view:  # a view of a weight is no birth
             nbytes = self._births(out, name) + sum(kernels.tensor_bytes(t) for t in found)
             self._count(name, args, out, nbytes)
@@ -574,6 +575,11 @@ def _lists(value: Any, depth: int = 3) -> list[list[Any]]:
     for item in items:
         found.extend(_lists(item, depth - 1))
     return found
+
+
+def _grows(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether a small tensor is about to be repeated into a large one (an attention mask over all pairs)."""
+    return name == "repeat" and args[0].numel() * prod(args[1]) > LARGE
 
 
 def _mask_to_places(args: tuple[Any, ...]) -> tuple[Any, ...]:

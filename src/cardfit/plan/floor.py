@@ -1,0 +1,66 @@
+"""The least that settings can take, from a replay that was made already: what the search need not replay.
+
+In: the replay of one setting without quantization (the reference) and other settings of the same
+pipeline. Out: bytes that they allocate at least. Offload and quantization move weights and change
+no activation, so the activations of the reference are alive under every placement; tiles change
+the VAE's stages only. With nothing offloaded the weights lie beside them; with model offload each
+component is on the card as a whole once. A floor is never above the true peak.
+"""
+
+from __future__ import annotations
+
+from cardfit.plan.knobs import Candidate, trace_key
+from cardfit.predict.estimate import MemoryEstimate
+from cardfit.request import Quantization, Settings
+from cardfit.trace.stream import Component, Trace
+
+# Bytes per element that a scheme stores at least; scales and layers left out come on top.
+_LEAST_ITEM_BYTES: dict[Quantization, float] = {
+    "fp8-layerwise": 1,
+    "bnb-int8": 1,
+    "torchao-int8": 1,
+    "torchao-fp8": 1,
+    "bnb-nf4": 0.5,
+    "torchao-int4": 0.5,
+}
+_ITEM_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+# The stages that no tile, slice or chunk of the VAE changes.
+ANY_TILING = frozenset({"encode_prompt", "denoise"})
+
+
+def reference(candidates: tuple[Candidate, ...]) -> Settings | None:
+    """The settings to know first: the first candidate whose weights are as they are; None without one."""
+    return next((each.settings for each in candidates if not _schemes(each.settings)), None)
+
+
+def floor_bytes(settings: Settings, known: Settings, trace: Trace, estimate: MemoryEstimate) -> int:
+    """Bytes that ``settings`` allocate at least; ``estimate`` and ``trace`` are those of ``known``."""
+    same = trace_key(settings) == trace_key(known)
+    if settings == known:
+        return estimate.allocated_bytes
+    stages = [each for each in estimate.stages if same or each.name in ANY_TILING]
+    active = max((each.activation_bytes for each in stages), default=0)
+    sizes = {each.name: _weights(each, settings) for each in trace.components}
+    if settings.offload in (None, "none"):
+        return active + sum(sizes.values())
+    if settings.offload == "model":
+        return max([active, *(sizes.get(each.component, 0) for each in stages)])
+    return active
+
+
+def _weights(component: Component, settings: Settings) -> int:
+    """The bytes of a component's weights at least, after quantization."""
+    scheme = settings.quantization.get(component.name, "none")
+    if scheme == "none":
+        return component.weights_bytes
+    least = _LEAST_ITEM_BYTES[scheme]
+    total = 0.0
+    for module in component.modules:
+        for _, size, dtype in module.tensors:
+            item = _ITEM_BYTES.get(dtype.rpartition(".")[2], 0)
+            total += size * min(1.0, least / item) if item else 0
+    return int(total)
+
+
+def _schemes(settings: Settings) -> bool:
+    return any(scheme != "none" for scheme in settings.quantization.values())
