@@ -23,6 +23,7 @@ from cardfit.library.load import all_models
 from cardfit.library.load import load as load_model
 from cardfit.library.models import Model
 from cardfit.library.rules import resolve, settings_allowed
+from cardfit.messages import say
 from cardfit.offers import Offer, age_days
 from cardfit.offers import load as load_offers
 from cardfit.plan.answer import Answer, ModelRow, Money, OfferRow, Said
@@ -200,7 +201,7 @@ def _estimates(
         try:
             from cardfit.trace.cache import cached
 
-            found, notes = cached(entry, exact, settings, progress=progress)
+            found, notes = cached(entry, exact, settings, progress=_tracing(progress))
         except ModuleNotFoundError as missing:
             package = (missing.name or "").partition(".")[0]
             if package not in _EXTRA:
@@ -220,6 +221,13 @@ def _estimates(
         )
 
     return Estimates(tracer, predictor)
+
+
+def _tracing(progress: Progress | None) -> Progress | None:
+    """``progress`` that says what of the dry run is being done."""
+    if progress is None:
+        return None
+    return lambda what, share: progress(say("plan-progress-trace", {"what": what}), share)
 
 
 def _knobs(entry: Model, traced: Trace, given: Settings) -> Knobs:

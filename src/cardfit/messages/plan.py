@@ -7,7 +7,8 @@ TEXTS: dict[str, str] = {
     "plan-as-is": N_("nothing to change"),
     "plan-offload-model": N_("model offload"),
     "plan-offload-group-block": N_("group offload by block"),
-    "plan-offload-group-leaf": N_("group offload, streamed"),
+    "plan-offload-group-leaf": N_("group offload"),
+    "plan-offload-group-leaf-alone": N_("group offload, streamed"),
     "plan-offload-sequential": N_("sequential offload"),
     "plan-tiling": N_("VAE tiling"),
     "plan-tiling-size": N_("VAE tiling {tile}"),
@@ -57,14 +58,25 @@ TEXTS: dict[str, str] = {
     "plan-nothing-fits": N_("No card of the list surely holds it, so none is recommended."),
     "plan-no-offer": N_("No card that fits has an offer, so there is no cheapest one."),
     "plan-none-full": N_("No card holds it at full precision, so none is called the safest."),
+    # what is being done
+    "plan-progress-trace": N_("dry run: {what}"),
+    "plan-progress-replay": N_("memory, replay {count} ({settings}): card {at} of {cards}"),
     # notes
     "plan-catch-decode": N_(
-        "On the {card} decode comes last and reserves {decode}, more than denoising ({denoise}): "
-        "if it fails, every step was for nothing. Save latents first."
+        "Decode comes last and needs {decode} on the {card}, more than denoising ({denoise}): if it "
+        "fails, every step was for nothing. Save latents first."
     ),
     "plan-catch-decode-tiling": N_(
-        "On the {card} decode comes last and reserves {decode}, more than denoising ({denoise}): "
-        "if it fails, every step was for nothing. Save latents first, or add --vae-tiling."
+        "Decode comes last and needs {decode} on the {card}, more than denoising ({denoise}): if it "
+        "fails, every step was for nothing. Save latents first, or add --vae-tiling."
+    ),
+    "plan-catch-ram": N_(
+        "The {card} needs {need} of host RAM beside it for these settings, and its offer does not "
+        "say how much there is: ask before renting."
+    ),
+    "plan-prompt-grows": N_(
+        "The text encoder of {model} does not pad its prompts: a longer prompt than {tokens} tokens "
+        "raises the peak (--prompt-tokens)."
     ),
     "plan-comfyui": N_(
         "These are diffusers figures. ComfyUI pages weights in and out of the card by itself, so "

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 
 from cardfit.errors import Note
 from cardfit.plan.answer import CardRow, OfferRow, Pick, Recommended, Said
-from cardfit.plan.offers import currencies, hourly
+from cardfit.plan.offers import currencies, hourly, money_text
 from cardfit.plan.rows import Ranked
-from cardfit.plan.target import Target
+from cardfit.plan.target import Target, short_name
 from cardfit.request import ExactRequest
 from cardfit.units import gib_text
 
@@ -69,8 +69,7 @@ def cautions(
     notes = []
     if request.runtime == "comfyui":
         notes.append(Note("plan-comfyui"))
-    if (catch := _catch(ranked, recommended, tiles)) is not None:
-        notes.append(catch)
+    notes += _catches(ranked, recommended, tiles, ram_known=ram_known)
     if not ram_known and (unknown := _ram_unknown(ranked)) is not None:
         notes.append(unknown)
     names = currencies(targets)
@@ -117,8 +116,8 @@ def _price_said(offer: OfferRow) -> Said:
     currency = offer.price.currency
     return Said.of(
         code,
-        price=f"{offer.price.amount:.2f} {currency}",
-        hour=f"{hourly(offer):.2f} {currency}",
+        price=money_text(offer.price.amount, currency),
+        hour=money_text(hourly(offer), currency),
         provider=offer.provider,
     )
 
@@ -150,38 +149,39 @@ def _spare_share(row: CardRow) -> float:
     return (row.headroom_bytes or 0) / (row.usable_bytes or 1)
 
 
-def _catch(ranked: Sequence[Ranked], recommended: Recommended, tiles: bool) -> Note | None:
-    """Decode after all the steps, needing more than they do: on a tight card, else on the cheapest pick."""
+def _catches(
+    ranked: Sequence[Ranked], recommended: Recommended, tiles: bool, *, ram_known: bool
+) -> list[Note]:
+    """What can go wrong with the recommended pick: decode after all the steps, RAM that nobody stated."""
     pick = recommended.cheapest or recommended.safest
-    wanted = [each for each in ranked if each.row.verdict == "tight"]
-    wanted += [each for each in ranked if pick is not None and each.row.card == pick.card]
-    for each in wanted:
-        if each.estimate is None or each.row.settings is None:
-            continue
-        peaks: dict[str, int] = {}
-        for stage in each.estimate.stages:
-            peaks[stage.name] = max(peaks.get(stage.name, 0), stage.reserved_bytes)
-        decode, denoise = peaks.get("decode"), peaks.get("denoise")
-        if decode is None or denoise is None or decode <= denoise:
-            continue
-        open_tiling = tiles and not each.row.settings.vae_tiling
-        return Note(
-            "plan-catch-decode-tiling" if open_tiling else "plan-catch-decode",
-            {"card": each.row.name, "decode": gib_text(decode), "denoise": gib_text(denoise)},
+    each = next((each for each in ranked if pick is not None and each.row.card == pick.card), None)
+    if each is None or each.estimate is None or each.row.settings is None:
+        return []
+    row, found = each.row, []
+    needs = {stage.name: stage.allocated_bytes for stage in each.estimate.stages}
+    decode, denoise = gib_text(needs.get("decode", 0)), gib_text(needs.get("denoise", 0))
+    if needs.get("decode", 0) > needs.get("denoise", 0) > 0 and decode != denoise:
+        open_tiling = tiles and not row.settings.vae_tiling
+        code = "plan-catch-decode-tiling" if open_tiling else "plan-catch-decode"
+        found.append(
+            Note(code, {"card": short_name(row.name), "decode": decode, "denoise": denoise})
         )
-    return None
+    if not ram_known and _ram_open(each):
+        need = gib_text(each.estimate.host_bytes)
+        found.append(Note("plan-catch-ram", {"card": short_name(row.name), "need": need}))
+    return found
 
 
 def _ram_unknown(ranked: Sequence[Ranked]) -> Note | None:
     """How many cards lean on host RAM that nobody stated, and the most that takes."""
-    needs = [
-        each.estimate.host_bytes
-        for each in ranked
-        if each.estimate is not None
-        and each.row.verdict in ("fits", "tight")
-        and "slower" in each.row.price_of_it
-        and (each.row.offer is None or each.row.offer.ram_bytes is None)
-    ]
+    needs = [each.estimate.host_bytes for each in ranked if each.estimate and _ram_open(each)]
     if not needs:
         return None
     return Note("plan-ram-unknown", {"count": len(needs), "need": gib_text(max(needs))})
+
+
+def _ram_open(each: Ranked) -> bool:
+    """Whether the card holds it by leaning on host RAM that nobody stated."""
+    row = each.row
+    leans = row.verdict in ("fits", "tight") and "slower" in row.price_of_it
+    return leans and (row.offer is None or row.offer.ram_bytes is None)

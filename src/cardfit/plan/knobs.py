@@ -167,6 +167,8 @@ def settings_text(settings: Settings, knobs: Knobs) -> str:
         parts.append(say("plan-slicing"))
     if settings.decode_chunk_size is not None:
         parts.append(say("plan-chunk", {"frames": settings.decode_chunk_size}))
+    if parts == [say("plan-offload-group-leaf")]:
+        parts = [say("plan-offload-group-leaf-alone")]
     return ", ".join(parts) or say("plan-as-is")
 
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cardfit.errors import Note
+from cardfit.messages import say
 from cardfit.plan.advice import cautions, recommend, sort_key
 from cardfit.plan.answer import Answer, ModelRow, Peak, Said, StageRow
-from cardfit.plan.knobs import Knobs, candidates, closed
+from cardfit.plan.knobs import Knobs, candidates, closed, settings_text
 from cardfit.plan.offers import main_currency
 from cardfit.plan.rows import Question, Ranked, host_of, row_for
 from cardfit.plan.search import Estimates
@@ -112,8 +113,22 @@ def _ranked(
     for done, target in enumerate(order):
         if progress is not None:
             progress(target.name, done / len(order))
+            question.estimates.replayed = _telling(progress, done, len(order), question.knobs)
         found.append(row_for(target, question))
     return tuple(sorted(found, key=lambda each: sort_key(each.row, ORDER, question.currency)))
+
+
+def _telling(
+    progress: Progress, done: int, cards: int, knobs: Knobs
+) -> Callable[[int, Settings], None]:
+    """What says, before a memory replay, which one it is and how far the cards are."""
+
+    def tell(count: int, settings: Settings) -> None:
+        args = {"count": count + 1, "settings": settings_text(settings, knobs)}
+        text = say("plan-progress-replay", args | {"at": done + 1, "cards": cards})
+        progress(text, done / cards)
+
+    return tell
 
 
 def _peak(estimate: MemoryEstimate, context_bytes: int) -> Peak:

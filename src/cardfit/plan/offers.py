@@ -15,11 +15,23 @@ from cardfit.plan.answer import OfferRow
 from cardfit.plan.target import Target
 
 HOURS_PER_MONTH = 730
+_SIGNS = {"USD": "$"}
 
 
 def hourly(offer: OfferRow) -> float:
     """The price of one card for an hour, in the offer's own currency; a month counts as 730 hours."""
     return offer.price.amount / (HOURS_PER_MONTH if offer.period == "month" else 1)
+
+
+def money_text(amount: float, currency: str) -> str:
+    """An amount with its currency.
+
+    >>> money_text(0.4, "USD"), money_text(286, "EUR")
+    ('$0.40', '286 EUR')
+    """
+    text = f"{amount:.2f}" if amount < 100 else f"{amount:.0f}"
+    sign = _SIGNS.get(currency)
+    return f"{sign}{text}" if sign else f"{text} {currency}"
 
 
 def main_currency(targets: Iterable[Target]) -> str | None:

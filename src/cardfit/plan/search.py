@@ -96,8 +96,8 @@ class Estimates:
             self._ended[key] = limit
         return found
 
-    def before_decode(self, settings: Settings) -> int:
-        """Bytes reserved before decoding, if the same is known without tiles, slices and chunks; else 0.
+    def before_decode(self, settings: Settings) -> tuple[int, int]:
+        """Bytes allocated and reserved before decoding, if known without tiles, slices, chunks; else 0.
 
         Until then the two runs are the same, event by event, unless the VAE encodes something first.
         """
@@ -106,11 +106,15 @@ class Estimates:
         )
         found = self._found.get((plain.model_dump_json(), None, None))
         if found is None or plain == settings:
-            return 0
-        stages = {each.name: each.reserved_bytes for each in found.stages}
+            return 0, 0
+        stages = {each.name: each for each in found.stages}
         if "encode_condition" in stages:
-            return 0
-        return max((stages.get(name, 0) for name in ANY_TILING), default=0)
+            return 0, 0
+        same = [stages[name] for name in ANY_TILING if name in stages]
+        return (
+            max((each.allocated_bytes for each in same), default=0),
+            max((each.reserved_bytes for each in same), default=0),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +179,14 @@ def _judged(
             continue
         settings = candidate.settings
         key = trace_key(settings).model_dump_json()
-        if at != least and (
-            (key in spent and settings.offload in _IN_PIECES)
-            or estimates.before_decode(settings) > usable.likely
-        ):
-            yield candidate, None
-            continue
-        judgement = _judge(candidate, target, usable, host, estimates)
+        allocated, reserved = estimates.before_decode(settings)
+        judgement = None
+        over = reserved > usable.likely
+        if at == least or not (over or (key in spent and settings.offload in _IN_PIECES)):
+            judgement = _judge(candidate, target, usable, host, estimates)
+            allocated, over = judgement.estimate.allocated_bytes, judgement.over_bytes > 0
         yield candidate, judgement
-        at_floor = judgement.estimate.allocated_bytes <= floors[at] * AT_FLOOR
-        if at_floor and settings.offload == "group-leaf" and judgement.over_bytes:
+        if over and settings.offload == "group-leaf" and allocated <= floors[at] * AT_FLOOR:
             spent.add(key)
 
 

@@ -7,10 +7,29 @@ CUDA context - what a display takes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from cardfit.errors import Note
 from cardfit.plan.answer import OfferRow
+
+
+# Words of a name that a reader does not need to know the card by.
+_NAME_FILLERS = re.compile(
+    r"^(NVIDIA|AMD)\s+(GeForce\s+|Tesla\s+|Radeon Instinct\s+)?"
+    r"|(?<=RTX PRO \d{4}) Blackwell|(?<= Ada) Generation|\s+\d+ ?GB$"
+)
+
+
+def short_name(name: str) -> str:
+    """A card's name without the maker, the series and the size, which has its own column.
+
+    >>> short_name("NVIDIA GeForce RTX 3060 12 GB"), short_name("NVIDIA L4")
+    ('RTX 3060', 'L4')
+    >>> short_name("NVIDIA RTX PRO 6000 Blackwell Server"), short_name("NVIDIA Tesla T4")
+    ('RTX PRO 6000 Server', 'T4')
+    """
+    return _NAME_FILLERS.sub("", name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 In: allocations and frees by size. Out: bytes allocated and reserved at every moment, and an error where a card with
 that capacity would raise one. Rules as documented in torch's CUDACachingAllocator with default settings: sizes round
 up to 512 B; up to 1 MiB comes from 2 MiB segments of a small pool; below 10 MiB from 20 MiB segments; above, segments
-round up to 2 MiB; best fit; blocks split and merge within their segment; a full card frees cached segments once.
-Left out: several streams, CUDA graphs, ``max_split_size_mb`` and other non-default settings.
+round up to 2 MiB; best fit; blocks split and merge within their segment; a full card frees cached segments once. Each
+CUDA stream has pools of its own. Left out: CUDA graphs, ``max_split_size_mb`` and other non-default settings.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ MIN_LARGE_BYTES = 10 * MIB
 ROUND_LARGE_BYTES = 2 * MIB
 
 
+Pool = tuple[int, bool]  # (CUDA stream, whether it is the small pool)
+
+
 class DeviceFull(Exception):
     """The capacity is spent: what the real allocator reports as out of memory."""
 
@@ -34,12 +37,12 @@ class DeviceFull(Exception):
 class Block:
     """A stretch of a segment; ``before`` and ``after`` are its neighbours in the same segment."""
 
-    __slots__ = ("address", "after", "before", "free", "size", "small")
+    __slots__ = ("address", "after", "before", "free", "pool", "size")
 
-    def __init__(self, address: int, size: int, small: bool) -> None:
+    def __init__(self, address: int, size: int, pool: Pool) -> None:
         self.address = address
         self.size = size
-        self.small = small
+        self.pool = pool
         self.free = False
         self.before: Block | None = None
         self.after: Block | None = None
@@ -68,26 +71,36 @@ def segment_bytes(size_bytes: int) -> int:
 
 
 class Allocator:
-    """One device's allocator. ``limit_bytes`` is what the process may reserve; None means no limit."""
+    """One device's allocator. ``limit_bytes`` is what the process may reserve; None means no limit.
+
+    ``reserved_peak_bytes`` is the most it reserved since a caller last set it.
+    """
 
     def __init__(self, limit_bytes: int | None = None) -> None:
         self.limit_bytes = limit_bytes
         self.allocated_bytes = 0
         self.reserved_bytes = 0
+        self.reserved_peak_bytes = 0
         self._next_address = 0
         # free blocks by pool, ordered by (size, address)
-        self._free: dict[bool, list[tuple[int, int, Block]]] = {True: [], False: []}
+        self._free: dict[Pool, list[tuple[int, int, Block]]] = {}
 
-    def allocate(self, size_bytes: int) -> Block:
-        """A block of at least ``size_bytes``; raises DeviceFull as the real allocator would."""
+    def allocate(self, size_bytes: int, stream: int = 0) -> Block:
+        """A block of at least ``size_bytes``; raises DeviceFull as the real allocator would.
+
+        Nothing is asked of the device for an empty tensor: its block has no bytes.
+        """
+        if size_bytes == 0:
+            return Block(-1, 0, (stream, True))
         size = rounded(size_bytes)
         small = size <= SMALL_BYTES
-        pool = self._free[small]
-        at = bisect_left(pool, (size, -1))
-        block = pool.pop(at)[2] if at < len(pool) else self._segment(size, small)
+        pool = (stream, small)
+        cached = self._free.setdefault(pool, [])
+        at = bisect_left(cached, (size, -1))
+        block = cached.pop(at)[2] if at < len(cached) else self._segment(size, pool)
         rest = block.size - size
         if rest >= MIN_BLOCK_BYTES if small else rest > SMALL_BYTES:
-            tail = Block(block.address + size, rest, small)
+            tail = Block(block.address + size, rest, pool)
             tail.before, tail.after = block, block.after
             if block.after is not None:
                 block.after.before = tail
@@ -100,6 +113,8 @@ class Allocator:
 
     def free(self, block: Block) -> None:
         """Give ``block`` back to its pool, merged with free neighbours."""
+        if block.size == 0:
+            return
         self.allocated_bytes -= block.size
         before, after = block.before, block.after
         if before is not None and before.free:
@@ -131,25 +146,26 @@ class Allocator:
 
     def fingerprint(self) -> tuple[object, ...]:
         """The state that decides what later requests do, by sizes of free blocks."""
-        sizes = tuple(tuple(entry[0] for entry in pool) for pool in self._free.values())
-        return (self.allocated_bytes, self.reserved_bytes, *sizes)
+        sizes = tuple((key, *(entry[0] for entry in pool)) for key, pool in self._free.items())
+        return (self.allocated_bytes, self.reserved_bytes, sizes)
 
-    def _segment(self, size: int, small: bool) -> Block:
+    def _segment(self, size: int, pool: Pool) -> Block:
         wanted = segment_bytes(size)
         if self.limit_bytes is not None and self.reserved_bytes + wanted > self.limit_bytes:
             self.empty_cache()
             if self.reserved_bytes + wanted > self.limit_bytes:
                 raise DeviceFull(wanted, self.allocated_bytes, self.reserved_bytes)
         self.reserved_bytes += wanted
-        block = Block(self._next_address, wanted, small)
+        self.reserved_peak_bytes = max(self.reserved_peak_bytes, self.reserved_bytes)
+        block = Block(self._next_address, wanted, pool)
         self._next_address += wanted + KIB  # a gap: segments never merge
         return block
 
     def _put(self, block: Block) -> None:
         block.free = True
-        insort(self._free[block.small], (block.size, block.address, block))
+        insort(self._free[block.pool], (block.size, block.address, block))
 
     def _take(self, block: Block) -> None:
-        pool = self._free[block.small]
+        pool = self._free[block.pool]
         del pool[bisect_left(pool, (block.size, block.address))]
         block.free = False

@@ -13,14 +13,15 @@ from cardfit.messages import say
 from cardfit.plan.answer import Answer, CardRow, Pick, StageRow
 from cardfit.report import words
 from cardfit.report.grid import Cell, Column, grid, hanging
+from cardfit.report.selected import HOLDS, SHOWN_WHOLE, Shown, selected
 from cardfit.report.style import Style
 from cardfit.request import Dtype
 from cardfit.units import gib, gib_text, human_seconds
 
-HOLDS = ("fits", "tight", "spills", "pages")
 BAR = 10
-SHOWN_HOLDING, SHOWN_OTHERS, SHOWN_WHOLE = 7, 2, 10
+MOST_TIGHT = 3
 CATCH = "plan-catch"  # notes of the plan that belong under "The catch"
+WAITS = "plan-fastest-later"  # said beside the pick
 _RANGE = ".."
 
 
@@ -37,7 +38,7 @@ def lines(
     ``every`` shows all cards; ``command`` is the command that was typed, to build on; ``recommended`` are the
     model's own dtypes by component, which hold where the settings say nothing.
     """
-    shown = _shown(answer, every)
+    shown = selected(answer, every=every)
     return [
         *_header(answer, style, recommended),
         "",
@@ -46,6 +47,7 @@ def lines(
         "",
         *_cards(answer, shown, style),
         "",
+        *_whys(answer, style),
         *_picks(answer, style),
         *_catch(answer, style),
         *_next(answer, len(shown) < len(answer.cards), command, style),
@@ -56,7 +58,7 @@ def notes(answer: Answer, style: Style) -> list[str]:
     """The cautions of the answer, for the error stream."""
     found = []
     for note in answer.notes:
-        if note.code.startswith(CATCH):
+        if note.code.startswith(CATCH) or note.code == WAITS:
             continue
         found += hanging(say("note"), note.text, style.width)
     return found
@@ -155,81 +157,76 @@ def _sums(answer: Answer, style: Style) -> list[str]:
     return [*_fold(parts, style, "  "), *_fold(rule, style, "  ")]
 
 
-def _picked(answer: Answer) -> list[Pick]:
-    picks = answer.recommended
-    return [pick for pick in (picks.cheapest, picks.fastest, picks.safest) if pick is not None]
-
-
-def _shown(answer: Answer, every: bool) -> list[CardRow]:
-    """The rows of the short table: the picks, the first that hold it, the nearest that do not."""
-    if every or len(answer.cards) <= SHOWN_WHOLE:
-        return list(answer.cards)
-    picked = {pick.card for pick in _picked(answer)}
-    holding = [row for row in answer.cards if row.verdict in HOLDS]
-    others = [row for row in answer.cards if row.verdict not in HOLDS]
-    others.sort(key=lambda row: (row.near_miss is None, -(row.usable_bytes or 0)))
-    room = SHOWN_OTHERS if holding else SHOWN_WHOLE
-    keep = picked | {row.card for row in others[:room]}
-    for row in holding:
-        if len(keep) < SHOWN_HOLDING + SHOWN_OTHERS:
-            keep.add(row.card)
-    return [row for row in answer.cards if row.card in keep]
-
-
-def _cards(answer: Answer, shown: list[CardRow], style: Style) -> list[str]:
+def _cards(answer: Answer, shown: list[Shown], style: Style) -> list[str]:
     columns = [
-        Column(say("col-card"), least=14),
+        Column(say("col-card"), least=15, cut=True),
         Column(say("col-memory"), right=True),
-        Column(say("col-verdict"), least=16),
-        Column(say("col-settings"), least=22),
-        Column(say("col-limit")),
+        Column(say("col-verdict"), least=14),
+        Column(say("col-settings"), least=29),
     ]
-    timed = any(row.seconds is not None for row in shown)
-    costed = any(row.cost_per_output is not None for row in shown)
+    rows = [each.row for each in shown]
+    timed = any(row.seconds is not None for row in rows)
+    costed = any(row.cost_per_output is not None for row in rows)
     if timed:
         columns.append(Column(say("col-time"), right=True))
     if costed:
         columns.append(Column(say("col-cost"), right=True))
-    columns.append(Column(say("col-price")))
-    found = grid(columns, [_card(row, timed, costed, style) for row in shown], style)
+    columns += [Column(say("col-price")), Column(say("col-limit"), right=True)]
+    found = grid(columns, [_card(each, timed, costed, style) for each in shown], style)
+    if any(each.alike for each in shown):
+        found += textwrap.wrap(
+            say("alike-legend"), style.width, initial_indent="  ", subsequent_indent="  "
+        )
     if hidden := len(answer.cards) - len(shown):
         found.append("  " + say("more-rows", {"count": hidden}))
     return found
 
 
-def _card(row: CardRow, timed: bool, costed: bool, style: Style) -> list[Cell | str]:
+def _card(each: Shown, timed: bool, costed: bool, style: Style) -> list[Cell | str]:
+    row = each.row
+    name = words.card_name(row.name)
+    if each.alike:
+        name = say("alike", {"card": name, "count": each.alike})
     memory = "" if row.memory_bytes is None else gib_text(row.memory_bytes, 0)
-    limit = ""
-    if row.peak_reserved_bytes is not None and row.usable_bytes is not None:
-        limit = f"{gib(row.peak_reserved_bytes)} / {gib_text(row.usable_bytes)}"
-        limit += f" {row.limiting_stage}" if row.limiting_stage else ""
-    cells: list[Cell | str] = [words.card_name(row.name), memory, words.verdict(row, style)]
-    cells += [_settings_or_why(row), limit]
+    holds = row.verdict in HOLDS
+    cells: list[Cell | str] = [name, memory, words.verdict(row, style)]
+    cells.append(words.short_settings(row) if holds else words.short_why(row))
     if timed:
         cells.append("" if row.seconds is None else human_seconds(row.seconds.likely))
     if costed:
         cells.append("" if row.cost_per_output is None else words.money(row.cost_per_output))
-    return [*cells, words.price(row.offer)]
+    limit = ""
+    if row.peak_reserved_bytes is not None and row.usable_bytes is not None:
+        limit = f"{gib(row.peak_reserved_bytes)}/{gib(row.usable_bytes)}"
+    return [*cells, words.price(row.offer), limit]
 
 
-def _settings_or_why(row: CardRow) -> str:
-    """The settings that make a verdict true; for a card that holds nothing, what stops it."""
-    if row.verdict in HOLDS:
-        return row.settings_text or say("set-nothing")
-    if row.near_miss is not None:
-        return f"{row.why.text} {row.near_miss.text}"
-    return row.why.text
+def _whys(answer: Answer, style: Style) -> list[str]:
+    """For a handful of cards the whole sentence behind each verdict and what would cure a red one."""
+    if len(answer.cards) > SHOWN_WHOLE:
+        return []
+    found = []
+    for row in answer.cards:
+        why = row.why.text
+        if row.near_miss is not None:
+            why = say("reason", {"why": why, "cure": row.near_miss.text})
+        found += [f"  {each}" for each in hanging(words.card_name(row.name), why, style.width - 2, 20)]
+    return [say("whys"), *found, ""] if found else []
 
 
 def _picks(answer: Answer, style: Style) -> list[str]:
     found = []
     picks = answer.recommended
+    waits = any(note.code == WAITS for note in answer.notes)
     for label, pick in (
         (say("pick-cheapest"), picks.cheapest),
         (say("pick-fastest"), picks.fastest),
         (say("pick-safest"), picks.safest),
     ):
-        found += hanging(label, _pick(answer, pick), style.width)
+        text = _pick(answer, pick)
+        if pick is None and waits and label == say("pick-fastest"):
+            text = say("pick-waits")
+        found += hanging(label, text, style.width)
     return found
 
 
@@ -244,26 +241,28 @@ def _pick(answer: Answer, pick: Pick | None) -> str:
 
 
 def _catch(answer: Answer, style: Style) -> list[str]:
-    """The cheapest way to be wrong: what the plan warns of, a tight card, else the band itself."""
+    """The cheapest way to be wrong: what the plan warns of for its pick, and the tight cards by name."""
     said = [note.text for note in answer.notes if note.code.startswith(CATCH)]
-    holding = [row for row in answer.cards if row.verdict in HOLDS]
-    if not holding:
+    if not any(row.verdict in HOLDS for row in answer.cards):
         said.append(say("catch-nothing-fits"))
-    tight = [row for row in holding if row.verdict == "tight" and row.usable_bytes is not None]
+    tight = [row for row in answer.cards if row.verdict == "tight"]
     if tight:
-        row = tight[0]
-        args = {
-            "card": words.card_name(row.name),
-            "usable": gib_text(row.usable_bytes or 0),
-            "stage": row.limiting_stage or answer.peak.stage,
-            "peak": gib_text(row.peak_reserved_bytes or 0),
-        }
-        said.append(say("catch-tight", args))
-    stage = next((stage for stage in answer.stages if stage.name == answer.peak.stage), None)
-    if not said and stage is not None:
-        args = {"low": gib(stage.low_bytes), "high": gib_text(stage.high_bytes)}
-        said.append(say("catch-figures", args | {"stage": stage.name}))
+        names = [_tight(row, answer) for row in tight[:MOST_TIGHT]]
+        if more := len(tight) - len(names):
+            names.append(say("catch-more", {"count": more}))
+        said.append(say("catch-tight", {"cards": ", ".join(names)}))
     return hanging(say("the-catch"), " ".join(said), style.width) if said else []
+
+
+def _tight(row: CardRow, answer: Answer) -> str:
+    args = {
+        "card": words.card_name(row.name),
+        "memory": gib_text(row.memory_bytes or 0, 0),
+        "stage": row.limiting_stage or answer.peak.stage,
+        "peak": gib(row.peak_reserved_bytes or 0),
+        "usable": gib_text(row.usable_bytes or 0),
+    }
+    return say("catch-tight-card", args)
 
 
 def _next(answer: Answer, hidden: bool, command: Sequence[str] | None, style: Style) -> list[str]:

@@ -10,8 +10,10 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from cardfit.messages import say
+from cardfit.messages import TEXTS, say
 from cardfit.plan.answer import Answer, CardRow, Money, OfferRow, Pick, Price, Verdict
+from cardfit.plan.offers import money_text
+from cardfit.plan.target import short_name
 from cardfit.report.grid import Cell
 from cardfit.report.style import Style
 from cardfit.request import Dtype, ExactRequest, Settings
@@ -27,10 +29,11 @@ _VERDICTS: dict[Verdict, tuple[str, str]] = {
     "does_not_fit": ("no", "verdict-does-not-fit"),
     "unknown": ("unknown", "verdict-unknown"),
 }
+# the worst first: a table shows one
 _PRICES: dict[Price, str] = {
-    "slower": "price-slower",
     "lossy": "price-lossy",
     "more_ram": "price-more-ram",
+    "slower": "price-slower",
 }
 _OFFLOADS = {
     "model": "set-offload-model",
@@ -38,16 +41,9 @@ _OFFLOADS = {
     "group-leaf": "set-offload-group-leaf",
     "sequential": "set-offload-sequential",
 }
-_SIGNS = {"USD": "$"}
 
 
-def card_name(name: str) -> str:
-    """A card's name without the maker and without the size, which has its own column.
-
-    >>> card_name("NVIDIA GeForce RTX 3060 12 GB"), card_name("NVIDIA L4")
-    ('RTX 3060', 'L4')
-    """
-    return re.sub(r"\s+\d+ ?GB$", "", re.sub(r"^NVIDIA\s+(GeForce\s+)?", "", name))
+card_name = short_name
 
 
 def shape(verdict: Verdict, prices: Sequence[Price], style: Style) -> str:
@@ -57,10 +53,24 @@ def shape(verdict: Verdict, prices: Sequence[Price], style: Style) -> str:
 
 
 def verdict(row: CardRow, style: Style) -> Cell:
-    """The verdict as shape and word, with what it costs: ``● fits``, ``◐ fits, slower``."""
-    prices = [say(_PRICES[price]) for price in row.price_of_it]
-    said = ", ".join([say(_VERDICTS[row.verdict][1]), *prices])
+    """The verdict as shape and word, with its worst price: ``● fits``, ``◐ fits, lossy``."""
+    worst = [say(_PRICES[price]) for price in _PRICES if price in row.price_of_it][:1]
+    said = ", ".join([say(_VERDICTS[row.verdict][1]), *worst])
     return Cell(f"{shape(row.verdict, row.price_of_it, style)} {said}", row.grade or "")
+
+
+def short_settings(row: CardRow) -> str:
+    """The settings of a row for a table: without the components that a scheme is for.
+
+    The picks and the JSON name them.
+    """
+    return re.sub(r" \([^()]*\)", "", row.settings_text) or say("set-nothing")
+
+
+def short_why(row: CardRow) -> str:
+    """The deciding fact of a row that holds nothing, in a few words."""
+    code = f"short-{row.why.code}"
+    return say(code, row.why.args) if code in TEXTS else row.why.text
 
 
 def best(answer: Answer) -> Pick | None:
@@ -144,9 +154,7 @@ def money(value: Money) -> str:
     >>> money(Money(amount=0.4, currency="USD")), money(Money(amount=286, currency="EUR"))
     ('$0.40', '286 EUR')
     """
-    amount = f"{value.amount:.2f}" if value.amount < 100 else f"{value.amount:.0f}"
-    sign = _SIGNS.get(value.currency)
-    return f"{sign}{amount}" if sign else f"{amount} {value.currency}"
+    return money_text(value.amount, value.currency)
 
 
 def price(offer: OfferRow | None) -> str:

@@ -87,18 +87,21 @@ def read(name: str) -> Any | None:
 
 def write(name: str, content: Any) -> Note | None:
     """Keep ``content``; a Note says why it could not be kept."""
-    temporary = None
+    part: Path | None = None
     try:
         folder().mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=folder(), prefix=".part-")
+        handle, made = tempfile.mkstemp(dir=folder(), prefix=".part-")
+        part = Path(made)
         with os.fdopen(handle, "wb") as file:
             file.write(zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 3))
-        os.replace(temporary, folder() / name)
+        part.replace(folder() / name)
     except OSError as error:
-        return Note("cache-unwritable", {"folder": str(folder()), "reason": error.strerror or str(error)})
+        return Note(
+            "cache-unwritable", {"folder": str(folder()), "reason": error.strerror or str(error)}
+        )
     finally:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+        if part is not None:
+            part.unlink(missing_ok=True)
     return None
 
 

@@ -27,7 +27,9 @@ def _unbind(rows: list[list[list[int]]]) -> tuple[Binding, ...]:
 
 
 def _component(part: Component) -> list[Any]:
-    modules = [[m.path, m.kind, [list(t) for t in m.tensors], m.linear, m.block] for m in part.modules]
+    modules = [
+        [m.path, m.kind, [list(t) for t in m.tensors], m.linear, m.block] for m in part.modules
+    ]
     return [part.name, part.kind, part.dtype, modules]
 
 

@@ -38,7 +38,9 @@ def describe(name: str, module: torch.nn.Module) -> Component:
     blocks = {
         f"{parent}.{child}" if parent else child
         for parent, owner in module.named_modules()
-        if isinstance(owner, (torch.nn.ModuleList, torch.nn.Sequential)) and parent.count(".") == 0 and parent
+        if isinstance(owner, (torch.nn.ModuleList, torch.nn.Sequential))
+        and parent.count(".") == 0
+        and parent
         for child, _ in owner.named_children()
     }
     dtype = "float32"
@@ -77,7 +79,9 @@ def stage_of(name: str, method: str, denoised: bool) -> str:
 class DryRun:
     """One dry run in progress."""
 
-    def __init__(self, model: Model, request: ExactRequest, settings: Settings, progress: Progress | None) -> None:
+    def __init__(
+        self, model: Model, request: ExactRequest, settings: Settings, progress: Progress | None
+    ) -> None:
         self.model, self.request, self.settings = model, request, settings
         self.progress = progress or (lambda _what, _share: None)
         self.recorder = Recorder(attention=settings.attention)
@@ -151,7 +155,12 @@ class DryRun:
 
         name = self.model.pipeline_for(self.request.task)
         if not self.model.pipeline_in_diffusers or not hasattr(diffusers, name):
-            raise DryRunFailed("pipeline-missing", model=self.model.id, pipeline=name, version=diffusers.__version__)
+            raise DryRunFailed(
+                "pipeline-missing",
+                model=self.model.id,
+                pipeline=name,
+                version=diffusers.__version__,
+            )
         return getattr(diffusers, name)
 
     def _build(self, names: tuple[str, ...]) -> None:
@@ -168,7 +177,11 @@ class DryRun:
     def _assemble(self, kind: Any) -> Any:
         import inspect
 
-        dry = type(kind.__name__, (kind,), {"_execution_device": property(lambda _self: _CPU), "__module__": kind.__module__})
+        dry = type(
+            kind.__name__,
+            (kind,),
+            {"_execution_device": property(lambda _self: _CPU), "__module__": kind.__module__},
+        )
         asked = inspect.signature(kind.__init__).parameters
         mine = {name: module for name, module in self.modules.items() if name in asked}
         pipeline = dry(**mine, **recipes.parts(self.model, kind, self.modules, self.request))
@@ -201,7 +214,9 @@ class DryRun:
             stack.callback(handle.remove)
             handle = hooks.register_module_forward_hook(self._leave)
             stack.callback(handle.remove)
-            stack.enter_context(patch.object(torch.nn.Module, "to", self._recasting(torch.nn.Module.to)))
+            stack.enter_context(
+                patch.object(torch.nn.Module, "to", self._recasting(torch.nn.Module.to))
+            )
             stack.enter_context(patches(self.recorder))
             stack.enter_context(self.recorder)
             yield
@@ -230,7 +245,9 @@ class DryRun:
             if recorder.inside:
                 return original(*args, **kwargs)
             self._begin(name, method, number)
-            out = recorder.component_call(number, method, self.version[name], original, args, kwargs)
+            out = recorder.component_call(
+                number, method, self.version[name], original, args, kwargs
+            )
             recorder.timeline.events.append((Op.OFF, number, 0, 0))
             return out
 
@@ -271,7 +288,9 @@ class DryRun:
             if args[0] is not self.clock:
                 return out
             self.step_ends.append(len(self.recorder.timeline.events))
-            self.progress("denoise", min(1.0, len(self.step_ends) / self.request.num_inference_steps))
+            self.progress(
+                "denoise", min(1.0, len(self.step_ends) / self.request.num_inference_steps)
+            )
             return out
 
         return step
@@ -283,7 +302,9 @@ class DryRun:
             name = run.owner.get(id(module))
             if name is None or run.recorder.inside:
                 return original(module, *args, **kwargs)
-            dtype = kwargs.get("dtype") or next((a for a in args if isinstance(a, torch.dtype)), None)
+            dtype = kwargs.get("dtype") or next(
+                (a for a in args if isinstance(a, torch.dtype)), None
+            )
             if dtype is None:
                 return module
             with run.recorder.pause():

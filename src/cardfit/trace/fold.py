@@ -6,7 +6,9 @@ ids counted from their own first birth, so nothing about the order of births and
 
 from __future__ import annotations
 
-from cardfit.trace.recorder import Frame
+from itertools import pairwise
+
+from cardfit.trace.frame import Frame
 from cardfit.trace.stream import Binding, Event, Op, Segment
 
 
@@ -43,7 +45,7 @@ def fold(timeline: Frame, step_ends: list[int]) -> tuple[Segment, ...]:
     cuts = sorted({0, *step_ends, len(timeline.events)})
     segments: list[Segment] = []
     last: tuple[object, ...] | None = None
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         events = timeline.events[start:end]
         shape, _ = _relative(events, timeline.bindings)
         if shape == last:

@@ -14,7 +14,9 @@ import torch
 MATMULS = {"mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot", "_scaled_mm", "_int_mm"}
 CONVOLUTIONS = {"convolution", "_convolution"}
 FLASH_MAX_HEAD_DIM = 256  # FlashAttention-2 as built into torch
-MEMORY_EFFICIENT_MAX_VALUE_DIM = 128  # above it the kernel keeps an fp32 accumulator of the output's shape
+MEMORY_EFFICIENT_MAX_VALUE_DIM = (
+    128  # above it the kernel keeps an fp32 accumulator of the output's shape
+)
 MASK_ALIGNMENT = 8  # elements; an attention bias whose last side is no multiple is padded
 
 
@@ -33,16 +35,20 @@ def dtype_class(tensor: torch.Tensor) -> str:
 def matmul_flop(name: str, args: tuple[Any, ...]) -> float:
     """2 m n k (times the batch) of a matrix product; shapes ``[m, k] x [k, n]`` or ``[b, m, k] x [b, k, n]``."""
     left, right = (args[1], args[2]) if name.startswith(("addm", "badd")) else (args[0], args[1])
-    return 2.0 * left.numel() * (right.shape[-1] if right.dim() > 1 else 1)
+    return float(2 * left.numel() * (right.shape[-1] if right.dim() > 1 else 1))
 
 
-def convolution_flop(weight: torch.Tensor, source: torch.Tensor, out: torch.Tensor, transposed: bool) -> float:
+def convolution_flop(
+    weight: torch.Tensor, source: torch.Tensor, out: torch.Tensor, transposed: bool
+) -> float:
     """2 x positions x weights touched per position; a transposed convolution counts the input's positions."""
     positions = (source if transposed else out).numel() // (source if transposed else out).shape[1]
     return 2.0 * positions * weight.numel()
 
 
-def convolution_workspace_bytes(source: torch.Tensor, weight: torch.Tensor, out: torch.Tensor) -> int:
+def convolution_workspace_bytes(
+    source: torch.Tensor, weight: torch.Tensor, out: torch.Tensor
+) -> int:
     """Bytes cuDNN takes beside the operands of an NCHW convolution.
 
     In half precision it lays input, weight and output out again as NHWC, so their bytes; in fp32 the output and twice

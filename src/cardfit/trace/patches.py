@@ -19,15 +19,17 @@ from cardfit.trace.recorder import Recorder
 def patches(recorder: Recorder) -> Iterator[None]:
     """All patches, for the length of a dry run."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(torch.autocast, "__init__", _autocast(torch.autocast.__init__)))
+        stack.enter_context(patch.object(torch.autocast, "__init__", _autocast(torch.autocast)))
         _cosmos(stack)
         _hidream(stack, recorder)
         _hunyuan15(stack)
         yield
 
 
-def _autocast(original: Any) -> Any:
+def _autocast(kind: Any) -> Any:
     """``autocast("meta")`` does not exist (Mochi asks for it); meta stands for the card here."""
+
+    original = kind.__init__
 
     @functools.wraps(original)
     def init(self: Any, device_type: str, *args: Any, **kwargs: Any) -> None:
@@ -45,7 +47,8 @@ def _cosmos(stack: ExitStack) -> None:
 
     if not hasattr(module, "transforms"):
         stand_in = SimpleNamespace(
-            functional=SimpleNamespace(resize=resize), InterpolationMode=SimpleNamespace(NEAREST="nearest")
+            functional=SimpleNamespace(resize=resize),
+            InterpolationMode=SimpleNamespace(NEAREST="nearest"),
         )
         stack.enter_context(patch.object(module, "transforms", stand_in, create=True))
 
@@ -54,14 +57,15 @@ def _hidream(stack: ExitStack, recorder: Recorder) -> None:
     """HiDream counts how many tokens chose each expert; on meta the recorder answers with equal shares."""
     from diffusers.models.transformers import transformer_hidream_image as module
 
-    original = module.MOEFeedForwardSwiGLU.moe_infer
+    kind: Any = module.MOEFeedForwardSwiGLU
+    original = kind.moe_infer
 
     @functools.wraps(original)
     def moe_infer(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder.experts = len(self.experts)
         return original(self, *args, **kwargs)
 
-    stack.enter_context(patch.object(module.MOEFeedForwardSwiGLU, "moe_infer", moe_infer))
+    stack.enter_context(patch.object(kind, "moe_infer", moe_infer))
 
 
 def _hunyuan15(stack: ExitStack) -> None:
@@ -69,11 +73,15 @@ def _hunyuan15(stack: ExitStack) -> None:
     nothing. Here the same tensor is made without the writes."""
     from diffusers.models.autoencoders import autoencoder_kl_hunyuanvideo15 as module
 
-    def mask(n_frame: int, n_hw: int, dtype: Any, device: Any, batch_size: int | None = None) -> torch.Tensor:
+    def mask(
+        n_frame: int, n_hw: int, dtype: Any, device: Any, batch_size: int | None = None
+    ) -> torch.Tensor:
         length = n_frame * n_hw
         out = torch.full((length, length), float("-inf"), dtype=dtype, device=device)
         return out if batch_size is None else out.unsqueeze(0).expand(batch_size, -1, -1)
 
     for kind in vars(module).values():
         if isinstance(kind, type) and "prepare_causal_attention_mask" in vars(kind):
-            stack.enter_context(patch.object(kind, "prepare_causal_attention_mask", staticmethod(mask)))
+            stack.enter_context(
+                patch.object(kind, "prepare_causal_attention_mask", staticmethod(mask))
+            )

@@ -44,7 +44,9 @@ def scheduler(model: Model) -> Any:
     return getattr(importlib.import_module(library), name).from_config(model.scheduler.config)
 
 
-def parts(model: Model, pipeline: Any, components: dict[str, torch.nn.Module], request: ExactRequest) -> dict[str, Any]:
+def parts(
+    model: Model, pipeline: Any, components: dict[str, torch.nn.Module], request: ExactRequest
+) -> dict[str, Any]:
     """Everything the constructor of ``pipeline`` asks for that is not a component with weights."""
     found: dict[str, Any] = {}
     for name, parameter in list(inspect.signature(pipeline.__init__).parameters.items())[1:]:
@@ -73,7 +75,11 @@ def parts(model: Model, pipeline: Any, components: dict[str, torch.nn.Module], r
 def _tokenizer(
     name: str, model: Model, components: dict[str, torch.nn.Module], request: ExactRequest
 ) -> DryTokenizer | None:
-    encoder_name = "text_encoder" + name.removeprefix("tokenizer") if name.startswith("tokenizer") else "text_encoder"
+    encoder_name = (
+        "text_encoder" + name.removeprefix("tokenizer")
+        if name.startswith("tokenizer")
+        else "text_encoder"
+    )
     encoder: Any = components.get(encoder_name) or components.get("text_encoder")
     if encoder is None:
         return None
@@ -112,10 +118,18 @@ def tile_arguments(vae: Any, settings: Settings) -> dict[str, Any]:
     if tile is None and overlap is None:
         return {}
     names = inspect.signature(vae.enable_tiling).parameters
-    side = tile or getattr(vae, "tile_sample_min_height", None) or getattr(vae, "tile_sample_min_size", None)
+    side = (
+        tile
+        or getattr(vae, "tile_sample_min_height", None)
+        or getattr(vae, "tile_sample_min_size", None)
+    )
     wanted: dict[str, Any] = {}
     if tile is not None:
-        wanted |= {"tile_sample_min_height": tile, "tile_sample_min_width": tile, "tile_sample_min_size": tile}
+        wanted |= {
+            "tile_sample_min_height": tile,
+            "tile_sample_min_width": tile,
+            "tile_sample_min_size": tile,
+        }
     if side is not None:
         gap = side - (overlap if overlap is not None else side // 4)
         share = (overlap if overlap is not None else side // 4) / side
@@ -131,7 +145,9 @@ def tile_arguments(vae: Any, settings: Settings) -> dict[str, Any]:
     return arguments
 
 
-def call_arguments(model: Model, pipeline: Any, request: ExactRequest, settings: Settings) -> dict[str, Any]:
+def call_arguments(
+    model: Model, pipeline: Any, request: ExactRequest, settings: Settings
+) -> dict[str, Any]:
     """Arguments of ``pipeline(...)`` for the request, by the pipeline's own parameter names."""
     names = inspect.signature(pipeline.__call__).parameters
     picture = Image.new("RGB", (request.width, request.height))

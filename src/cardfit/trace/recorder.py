@@ -10,8 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import torch
@@ -20,9 +18,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cardfit.trace import kernels
+from cardfit.trace.frame import Frame, Known, Slot
+from cardfit.trace.ops import fixed_answer, flat, grows, lists, mask_to_places
 from cardfit.trace.shapes import ShapeMemo
 from cardfit.trace.standins import LARGE, elements_asked, meta_storage, on_meta, stand_in, zeros
-from cardfit.trace.stream import Binding, Event, Op, Stream, Work
+from cardfit.trace.stream import Binding, Op, Stream, Work
 from cardfit.trace.values import is_real, map_tensors, signature, tensors
 
 _FACTORIES = {
@@ -34,73 +34,12 @@ _META = torch.device("meta")
 _CPU = torch.device("cpu")
 
 
-class Frame:
-    """A stream while it is being written."""
-
-    def __init__(self, component: int, method: str) -> None:
-        self.component = component
-        self.method = method
-        self.events: list[Event] = []
-        self.bindings: list[Binding] = []
-        self.work: dict[tuple[str, str], list[float]] = {}
-        self.input_ids: dict[int, int] = {}  # storage key -> id, for storages handed in
-        self.sizes: dict[int, int] = {}
-        self.killed: set[int] = set()
-        self.late_deaths: list[int] = []
-        self.next_id = 0
-        self.has_matmul = False
-
-    def new_id(self, nbytes: int) -> int:
-        """The next storage id, whose size is ``nbytes``."""
-        self.sizes[self.next_id] = nbytes
-        self.next_id += 1
-        return self.next_id - 1
-
-    def add_work(self, kind: str, dtype: str, flop: float, nbytes: float, launches: float = 1) -> None:
-        """Count one kernel."""
-        entry = self.work.setdefault((kind, dtype), [0.0, 0.0, 0])
-        entry[0] += flop
-        entry[1] += nbytes
-        entry[2] += launches
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A tensor in a remembered result: over output ``index`` (or input, when ``of_input``), or a value kept whole."""
-
-    index: int
-    of_input: bool
-    shape: torch.Tensor | None  # a meta tensor of the right size, strides, dtype
-    value: torch.Tensor | None
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A call seen before: its stream and the result to hand back."""
-
-    stream: int
-    result: Any  # with the lists among the arguments as the call left them
-    output_bytes: tuple[int, ...]
-    killed: frozenset[int]  # inputs that the call let go
-
-
-def _flat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """The tensors among an operation's arguments: bare or in one list."""
-    found = []
-    for arg in (*args, *kwargs.values()):
-        if isinstance(arg, torch.Tensor):
-            found.append(arg)
-        elif isinstance(arg, (list, tuple)):
-            found.extend(item for item in arg if isinstance(item, torch.Tensor))
-    return found
-
-
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage:
     return tensor.untyped_storage()
 
 
 def _key(tensor: torch.Tensor) -> int:
-    return _storage(tensor)._cdata
+    return int(_storage(tensor)._cdata)
 
 
 class _Functions(TorchFunctionMode):
@@ -111,7 +50,11 @@ class _Functions(TorchFunctionMode):
         self.recorder = recorder
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         if func is F.scaled_dot_product_attention:
@@ -125,11 +68,11 @@ class _Functions(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Writes the timeline and the streams of one pipeline call."""
 
     def __init__(self, *, attention: str = "sdpa", fused_rms_norm: bool = True) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.timeline = Frame(-1, "timeline")
         self.frames = [self.timeline]
         self.streams: list[Stream] = []
@@ -207,7 +150,11 @@ class Recorder(TorchDispatchMode):
     # -- dispatch ------------------------------------------------------------------------------------------------
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
         if self.paused:
@@ -219,10 +166,10 @@ class Recorder(TorchDispatchMode):
     def _pipeline_op(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         name = func._overloadpacket.__name__
         if name in _INDEXED:
-            args = _mask_to_places(args)
+            args = mask_to_places(args)
         if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "meta":
             kwargs = {**kwargs, "device": _CPU}
-        found = _flat(args, kwargs)
+        found = flat(args, kwargs)
         large = any(t.numel() > LARGE for t in found) or any(t.device.type == "meta" for t in found)
         if not large and name in _FACTORIES:
             large = elements_asked(args) > LARGE
@@ -233,7 +180,9 @@ class Recorder(TorchDispatchMode):
             return out
         return self._shape_only(func, name, args, kwargs)
 
-    def _shape_only(self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _shape_only(
+        self, func: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """A large operation of the pipeline: sizes as in the real run, data never touched."""
         if func._schema.is_mutable:
             return args[0]
@@ -257,13 +206,15 @@ class Recorder(TorchDispatchMode):
             return func(*args, **kwargs)
         name = func._overloadpacket.__name__
         if name in _INDEXED:
-            args = _mask_to_places(args)
-        found = _flat(args, kwargs)
+            args = mask_to_places(args)
+        found = flat(args, kwargs)
         on_device = [t for t in found if t.device.type == "meta"]
         if name in ("_local_scalar_dense", "is_nonzero") and on_device:
-            return _fixed_answer(on_device[0])
+            return fixed_answer(on_device[0])
         mixed = bool(on_device) and len(on_device) < len(found)
-        if mixed or (not on_device and (any(t.numel() > LARGE for t in found) or _grows(name, args))):
+        if mixed or (
+            not on_device and (any(t.numel() > LARGE for t in found) or grows(name, args))
+        ):
             args, kwargs = map_tensors((args, kwargs), self._moved, depth=4)
             if kwargs.get("device") is not None:
                 kwargs = {**kwargs, "device": _META}
@@ -285,7 +236,9 @@ class Recorder(TorchDispatchMode):
         key = _key(tensor)
         entry = self._live.get(key)
         known = self.frame.input_ids.get(key)
-        identity = known if known is not None else (entry[1] if entry and entry[0] is self.frame else -1)
+        identity = (
+            known if known is not None else (entry[1] if entry and entry[0] is self.frame else -1)
+        )
         self._alias(meta, identity)
         return meta
 
@@ -377,13 +330,21 @@ class Recorder(TorchDispatchMode):
         self._births(out, "rms_norm")
         rows = input.numel() // max(1, input.shape[-1])
         self.frame.events.append((Op.WORKSPACE, 0, 4 * rows, self._site("rms_norm")))
-        self.frame.add_work("elementwise", kernels.dtype_class(out), 0.0, 2 * kernels.tensor_bytes(out))
+        self.frame.add_work(
+            "elementwise", kernels.dtype_class(out), 0.0, 2 * kernels.tensor_bytes(out)
+        )
         return out
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def component_call(
-        self, component: int, method: str, version: int, call: Callable[..., Any], args: Any, kwargs: Any
+        self,
+        component: int,
+        method: str,
+        version: int,
+        call: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
     ) -> Any:
         """Run or replay one call of a component from the pipeline; CPU stand-ins come back."""
         with self.pause():
@@ -396,7 +357,13 @@ class Recorder(TorchDispatchMode):
         return self._replay(known, given, [], on_meta=False)
 
     def _trace_component(
-        self, component: int, method: str, label: str, call: Callable[..., Any], args: Any, kwargs: Any
+        self,
+        component: int,
+        method: str,
+        label: str,
+        call: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
     ) -> Known:
         frame = Frame(component, method)
 
@@ -440,10 +407,10 @@ class Recorder(TorchDispatchMode):
         with self.pause():
             label = (component, name, signature((args, kwargs), LARGE))
             given = tensors((args, kwargs))
-        lists = _lists((args, kwargs))
+        changeable = lists((args, kwargs))
         known = self.known.get(label)
         if known is not None:
-            return self._replay(known, given, lists, on_meta=True)
+            return self._replay(known, given, changeable, on_meta=True)
         frame = Frame(component, name)
         outer = self._ids_of(given)
         for tensor in given:
@@ -456,7 +423,7 @@ class Recorder(TorchDispatchMode):
         finally:
             self.frames.pop()
         survivors = self._survivors(frame)
-        known = self._finish(frame, inputs, result, lists, str(label[2]), survivors)
+        known = self._finish(frame, inputs, result, changeable, str(label[2]), survivors)
         self.known[label] = known
         ids = [self.frame.new_id(nbytes) for nbytes in known.output_bytes]
         for identity, (_, key) in zip(ids, survivors, strict=True):
@@ -491,7 +458,7 @@ class Recorder(TorchDispatchMode):
         frame: Frame,
         inputs: int,
         result: Any,
-        lists: list[list[Any]],
+        changeable: list[list[Any]],
         label: str,
         survivors: list[tuple[int, int]],
     ) -> Known:
@@ -510,7 +477,7 @@ class Recorder(TorchDispatchMode):
             return Slot(-1, False, None, tensor)
 
         with self.pause():
-            template = map_tensors((result, lists), slot)
+            template = map_tensors((result, changeable), slot)
         stream = Stream(
             component=frame.component,
             method=frame.method,
@@ -519,14 +486,21 @@ class Recorder(TorchDispatchMode):
             events=tuple(frame.events),
             outputs=tuple(identity for identity, _ in survivors),
             bindings=tuple(frame.bindings),
-            work=tuple(Work(k, d, w[0], w[1], int(w[2])) for (k, d), w in sorted(frame.work.items())),
+            work=tuple(
+                Work(k, d, w[0], w[1], int(w[2])) for (k, d), w in sorted(frame.work.items())
+            ),
         )
         self.streams.append(stream)
         sizes = tuple(frame.sizes[identity] for identity, _ in survivors)
         return Known(len(self.streams) - 1, template, sizes, frozenset(frame.killed))
 
     def _replay(
-        self, known: Known, given: list[torch.Tensor], lists: list[list[Any]], *, on_meta: bool
+        self,
+        known: Known,
+        given: list[torch.Tensor],
+        changeable: list[list[Any]],
+        *,
+        on_meta: bool,
     ) -> Any:
         """Write the call into the owner's stream and hand back fresh tensors for its outputs."""
         frame = self.frame
@@ -555,7 +529,7 @@ class Recorder(TorchDispatchMode):
 
         with self.pause():
             result, contents = map_tensors(known.result, fill, kind=Slot)
-        for target, content in zip(lists, contents, strict=True):
+        for target, content in zip(changeable, contents, strict=True):
             target[:] = content
         for index, identity in enumerate(ids):
             storage = made.get(index)
@@ -564,37 +538,3 @@ class Recorder(TorchDispatchMode):
             else:
                 self._register(storage, frame, identity)
         return result
-
-
-def _lists(value: Any, depth: int = 3) -> list[list[Any]]:
-    """The lists among a call's arguments, in walking order."""
-    if depth == 0:
-        return []
-    found: list[list[Any]] = [value] if isinstance(value, list) else []
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    for item in items:
-        found.extend(_lists(item, depth - 1))
-    return found
-
-
-def _grows(name: str, args: tuple[Any, ...]) -> bool:
-    """Whether a small tensor is about to be repeated into a large one (an attention mask over all pairs)."""
-    return name == "repeat" and args[0].numel() * prod(args[1]) > LARGE
-
-
-def _mask_to_places(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Indexing with a mask whose contents are known, as the places it selects: the result's length is the real one."""
-    places: list[Any] = []
-    for index in args[1]:
-        if isinstance(index, torch.Tensor) and index.dtype == torch.bool and index.device.type == "cpu":
-            places.extend(index.nonzero(as_tuple=True))
-        else:
-            places.append(index)
-    return (args[0], places, *args[2:])
-
-
-def _fixed_answer(tensor: torch.Tensor) -> bool | int | float:
-    """What a forced read of a value on meta answers: True, 1 or 1.0."""
-    if tensor.dtype == torch.bool:
-        return True
-    return 1.0 if tensor.is_floating_point() else 1

@@ -24,7 +24,9 @@ def _name(value: Any) -> Any:
         return (value.shape, value.stride(), value.dtype)
     if isinstance(value, (list, tuple)):
         return tuple(_name(item) for item in value)
-    if value is None or isinstance(value, (int, float, bool, str, torch.dtype, torch.device, torch.layout)):
+    if value is None or isinstance(
+        value, (int, float, bool, str, torch.dtype, torch.device, torch.layout)
+    ):
         return (type(value), value)
     if isinstance(value, torch.memory_format):
         return str(value)
@@ -73,7 +75,9 @@ class ShapeMemo:
         for tensor in found:
             if not isinstance(tensor, torch.Tensor) or tensor.device.type != "meta":
                 return
-            plain = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+            plain = torch.empty_strided(
+                tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta"
+            )
             same_size = plain.untyped_storage().nbytes() == tensor.untyped_storage().nbytes()
             if not same_size or tensor.storage_offset() or tensor.is_conj():
                 return

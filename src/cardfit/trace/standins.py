@@ -20,7 +20,7 @@ _NO_RESERVE = 0x4000 if sys.platform == "linux" else 0
 def zeros(nbytes: int) -> torch.UntypedStorage:
     """A CPU storage of ``nbytes`` zero bytes that takes memory only where it is touched."""
     if nbytes == 0:
-        return torch.UntypedStorage(0)
+        return torch.empty(0, dtype=torch.uint8).untyped_storage()
     if sys.platform == "win32":
         pages = mmap.mmap(-1, nbytes)
     else:
@@ -49,7 +49,11 @@ def on_meta(tensor: torch.Tensor, *, with_offset: bool = False) -> torch.Tensor:
     ``with_offset`` keeps the place in the storage too, for a description of a view.
     """
     if with_offset and tensor.storage_offset():
-        end = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) + 1
+        end = (
+            tensor.storage_offset()
+            + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+            + 1
+        )
         base = torch.empty(end, dtype=tensor.dtype, device="meta")
         return base.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
     return torch.empty_strided(

@@ -1,7 +1,7 @@
 """Tokenizers and processors without a vocabulary: they pad, truncate and template like the real ones.
 
-The number of tokens is what shapes the work; which tokens they are never does. One word of up to 12 letters, sign or line
-end is one token.
+The number of tokens is what shapes the work; which tokens they are never does. One word of up to 12
+letters, one sign or one line end is one token.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ _FIRST_WORD_ID = 10
 class DryTokenizer:
     """Counts, pads and truncates. ``model_max_length`` and the special ids are the encoder's own."""
 
-    def __init__(self, model_max_length: int, eos_token_id: int = 1, image_token_id: int | None = None) -> None:
+    def __init__(
+        self, model_max_length: int, eos_token_id: int = 1, image_token_id: int | None = None
+    ) -> None:
         self.model_max_length = model_max_length
         self.pad_token_id = 0
         self.eos_token_id = eos_token_id
@@ -94,10 +96,17 @@ class DryTokenizer:
         return BatchEncoding(data)
 
     def apply_chat_template(
-        self, conversation: Any, *, tokenize: bool = True, add_generation_prompt: bool = False, **kwargs: Any
+        self,
+        conversation: Any,
+        *,
+        tokenize: bool = True,
+        add_generation_prompt: bool = False,
+        **kwargs: Any,
     ) -> Any:
         """The conversation as one string with role marks, or its tokens."""
-        batch = conversation if conversation and isinstance(conversation[0], list) else [conversation]
+        batch = (
+            conversation if conversation and isinstance(conversation[0], list) else [conversation]
+        )
         texts = [self._chat(messages, add_generation_prompt) for messages in batch]
         if not tokenize:
             return texts if batch is conversation else texts[0]
@@ -110,7 +119,8 @@ class DryTokenizer:
             content = message["content"]
             if isinstance(content, list):
                 content = " ".join(
-                    item.get("text", self.image_token) if isinstance(item, dict) else str(item) for item in content
+                    item.get("text", self.image_token) if isinstance(item, dict) else str(item)
+                    for item in content
                 )
             parts.append(f"<|im_start|> {message['role']} {content} <|im_end|>")
         if add_generation_prompt:
@@ -124,6 +134,14 @@ class DryTokenizer:
     def batch_decode(self, rows: Any, **_: Any) -> list[str]:
         """Nothing, once per row."""
         return ["" for _ in rows]
+
+
+def _sides(picture: Any) -> tuple[int, int]:
+    """Height and width in pixels of a PIL image or a tensor ``[..., height, width]``."""
+    if isinstance(picture, torch.Tensor):
+        return int(picture.shape[-2]), int(picture.shape[-1])
+    width, height = picture.size
+    return int(height), int(width)
 
 
 class DryImageProcessor:
@@ -151,7 +169,9 @@ class DryVisionProcessor(DryTokenizer):
 
     patch, merge, channels = 14, 2, 3 * 2 * 14 * 14
 
-    def __call__(self, text: Any = None, images: Any = None, **kwargs: Any) -> BatchFeature | BatchEncoding:  # type: ignore[override]
+    def __call__(  # type: ignore[override]
+        self, text: Any = None, images: Any = None, **kwargs: Any
+    ) -> BatchFeature | BatchEncoding:
         """``input_ids``, ``attention_mask`` and, with pictures, ``pixel_values`` and ``image_grid_thw``."""
         if images is None:
             return super().__call__(text, **kwargs)
@@ -159,8 +179,9 @@ class DryVisionProcessor(DryTokenizer):
         unit = self.patch * self.merge
         grids = []
         for picture in pictures:
-            width, height = picture.size if hasattr(picture, "size") and not callable(picture.size) else picture.shape[-1:-3:-1]
-            grids.append([1, max(1, round(height / unit)) * self.merge, max(1, round(width / unit)) * self.merge])
+            height, width = _sides(picture)
+            rows, columns = max(1, round(height / unit)), max(1, round(width / unit))
+            grids.append([1, rows * self.merge, columns * self.merge])
         texts = [text] if isinstance(text, str) else list(text)
         counts = [grid[1] * grid[2] // self.merge**2 for grid in grids]
         expanded = []

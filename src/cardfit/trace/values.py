@@ -17,11 +17,17 @@ _OURS = ("diffusers.", "transformers.")
 _DEPTH = 6
 
 
-def map_tensors(value: Any, change: Callable[[Any], Any], depth: int = _DEPTH, kind: type = torch.Tensor) -> Any:
+def map_tensors(
+    value: Any, change: Callable[[Any], Any], depth: int = _DEPTH, kind: type = torch.Tensor
+) -> Any:
     """``value`` with each tensor (or ``kind``) replaced by ``change(it)``; containers are rebuilt, never changed."""
     if isinstance(value, kind):
         return change(value)
-    if depth == 0 or value is None or isinstance(value, (str, bytes, int, float, bool, torch.Tensor)):
+    if (
+        depth == 0
+        or value is None
+        or isinstance(value, (str, bytes, int, float, bool, torch.Tensor))
+    ):
         return value
 
     def inner(item: Any) -> Any:
