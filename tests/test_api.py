@@ -237,6 +237,8 @@ def test_no_card_here_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detect, "here", lambda catalog: None)
     found = api.plan(WAN, here=True, cards=["l4"])
     assert "no-gpu-here" in [note.code for note in found.notes]
+    with pytest.raises(BadRequest, match="No NVIDIA card was found"):
+        api.plan(WAN, here=True)
 
 
 def test_a_matrix_lays_models_over_cards() -> None:

@@ -31,6 +31,7 @@ from cardfit.plan.knobs import Knobs, closed, knobs_of
 from cardfit.plan.make import Facts, make, uses_bfloat16
 from cardfit.plan.matrix import Entry, Matrix, cheapest_first
 from cardfit.plan.matrix import row as matrix_row
+from cardfit.plan.prompts import prompt_matters
 from cardfit.plan.search import Estimates
 from cardfit.plan.target import Band, Target
 from cardfit.plan.verdict import Host, Os
@@ -65,7 +66,7 @@ def plan(
     when left out), ``here`` reads this machine (its cards, its RAM). ``ram_bytes`` is the
     host's. ``progress`` is called with what is being done and the share that is done, ``None``
     where nobody knows. Raises InputError for an unknown model or card, a size the model cannot
-    make or a file that cannot be read, MissingExtra when a dry run is needed and torch or
+    make, a file that cannot be read, or ``here`` where there is no card and none was named, MissingExtra when a dry run is needed and torch or
     diffusers is not installed.
     """
     _check(ram_bytes, outputs_per_month)
@@ -83,7 +84,7 @@ def plan(
         place.host,
         _knobs(entry, base, given),
         estimates,
-        _facts(entry, base, (*place.notes, *notes, *said)),
+        _facts(entry, base, (*place.notes, *notes, *_prompt(entry, base), *said)),
         currency=_own_currency(market),
         outputs_per_month=outputs_per_month,
         progress=progress,
@@ -241,6 +242,14 @@ def _knobs(entry: Model, traced: Trace, given: Settings) -> Knobs:
     )
 
 
+def _prompt(entry: Model, traced: Trace) -> tuple[Note, ...]:
+    """The caution that the length of the prompt counts, where it does."""
+    if not prompt_matters(traced):
+        return ()
+    args = {"model": entry.id, "tokens": traced.request.prompt_tokens}
+    return (Note("plan-prompt-grows", args),)
+
+
 def _model_row(entry: Model) -> ModelRow:
     return ModelRow(
         id=entry.id,
@@ -313,6 +322,9 @@ def _place(
     """The named cards (all when none was named) with their offers; with ``here`` those of this machine as well."""
     today = date.today()
     machine = detect.here(catalog) if here else None
+    if here and machine is None and names is None:
+        nothing = detect.none_found()
+        raise BadRequest(nothing.code, **nothing.args)
     chosen = {card.id: _target(card, market, today) for card in _named(catalog, names, machine)}
     if machine is None:
         return _Place(tuple(chosen.values()), host, (detect.none_found(),) if here else ())

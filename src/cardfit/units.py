@@ -11,6 +11,7 @@ import re
 KIB = 1024
 MIB = 1024**2
 GIB = 1024**3
+GIB_NAME = "GiB"  # for the head of a column
 
 _DECIMAL = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BINARY = {"KIB": KIB, "MIB": MIB, "GIB": GIB, "TIB": 1024**4}

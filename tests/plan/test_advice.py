@@ -74,7 +74,7 @@ def test_three_picks(fakes: SimpleNamespace) -> None:
     picks = found.recommended
     assert picks.cheapest.card == "offloads"
     assert picks.cheapest.settings.offload == "model"
-    assert picks.cheapest.why.text == "1.00 USD an hour at somebody, the lowest of all that fit"
+    assert picks.cheapest.why.text == "$1.00 an hour at somebody, the lowest of all that fit"
     assert picks.fastest is None
     assert "plan-fastest-later" in [note.code for note in found.notes]
     assert picks.safest.card == "holds-all"
@@ -111,12 +111,20 @@ def test_rows_that_hold_it_stand_first_and_the_cheapest_of_them_leads(
 
 def test_the_catch_is_a_decode_that_comes_last(fakes: SimpleNamespace) -> None:
     found = answer(fakes, fakes.target("card", 17.5, price=1.0))
-    (catch,) = [note for note in found.notes if note.code.startswith("plan-catch")]
+    catch, ram = [note for note in found.notes if note.code.startswith("plan-catch")]
     # by block: decode 0.1 + 17, denoise 2.6 + 8
     assert catch.code == "plan-catch-decode-tiling"
     assert (catch.args["decode"], catch.args["denoise"]) == ("17.1 GiB", "10.6 GiB")
-    tiled = answer(fakes, fakes.target("card", 11, price=1.0))
+    assert (ram.code, ram.args["need"]) == ("plan-catch-ram", "37.0 GiB")
+    tiled = answer(fakes, fakes.target("card", 11, price=1.0, ram_gib=64))
     assert not [note for note in tiled.notes if note.code.startswith("plan-catch")]
+
+
+def test_the_catch_is_about_the_pick_alone(fakes: SimpleNamespace) -> None:
+    # the tight card decodes tiled; the pick holds everything and decodes last: 37 + 17 against 37 + 8
+    found = answer(fakes, fakes.target("tight", 8.6), fakes.target("large", 60, price=1.0))
+    (catch,) = [note for note in found.notes if note.code.startswith("plan-catch")]
+    assert catch.args == {"card": "LARGE", "decode": "54.0 GiB", "denoise": "45.0 GiB"}
 
 
 def test_unknown_ram_is_said_with_the_need(fakes: SimpleNamespace) -> None:

@@ -86,7 +86,7 @@ def test_prices_and_words(fakes: SimpleNamespace) -> None:
     )
     assert price_of(settings, fakes.knobs()) == ("slower", "lossy")
     assert settings_text(settings, fakes.knobs()) == (
-        "bnb-int8 (transformer, text_encoder), group offload, streamed, VAE tiling 256"
+        "bnb-int8 (transformer, text_encoder), group offload, VAE tiling 256"
     )
     assert settings_text(closed(Settings()), fakes.knobs()) == "nothing to change"
     assert settings_text(Settings(dtype={"*": "float16"}), fakes.knobs()) == "float16"

@@ -90,7 +90,8 @@ TEXTS: dict[str, str] = {
     ),
     "plan-no-currency-match": N_("No card that fits has an offer in {currency}."),
     "plan-ram-unknown": N_(
-        "RAM unknown for the machines of {count} cards that need offload: it takes up to {need}."
+        "Offload takes up to {need} of host RAM, and nobody says how much the machines of the cards "
+        "that need it have (cards: {count})."
     ),
     "plan-outputs-later": N_(
         "{outputs} outputs a month cannot be priced yet: there are no time figures."

@@ -16,7 +16,7 @@ TEXTS: dict[str, str] = {
     "col-memory": N_("memory"),
     "col-verdict": N_("verdict"),
     "col-settings": N_("settings, or why not"),
-    "col-limit": N_("peak/of GiB"),
+    "col-limit": N_("peak/of {unit}"),
     "col-time": N_("time"),
     "col-cost": N_("per output"),
     "col-price": N_("price"),
@@ -51,6 +51,7 @@ TEXTS: dict[str, str] = {
     "not-verified": N_("model facts not all verified"),
     # sums
     "all-resident": N_("everything resident {resident}"),
+    "as-set": N_("with these settings {resident}"),
     "one-at-a-time": N_("one component at a time {peak} and {host} of host RAM"),
     "one-at-a-time-open": N_("one component at a time {peak}"),
     "rule-of-thumb": N_("rule of thumb (weights x 1.15) {all}"),
@@ -142,6 +143,8 @@ TEXTS: dict[str, str] = {
     ),
     # trace
     "trace-total": N_("{flop} in all, {streams} distinct calls traced, {versions}"),
+    "trace-peak": N_("peak"),
+    "trace-site": N_("{op} in {module}"),
     "trace-stages": N_("stages: {stages}"),
     # lists
     "unknown-value": N_("unknown"),

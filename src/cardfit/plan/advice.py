@@ -19,6 +19,7 @@ from cardfit.request import ExactRequest
 from cardfit.units import gib_text
 
 SAFE_SHARE = 0.1  # of the usable bytes: the spare room from which a card counts as safe
+CLOSE_SHARE = 0.2  # of the usable bytes: with more to spare a decode that comes last is no catch
 
 
 def sort_key(row: CardRow, order: Sequence[str], currency: str | None) -> tuple[object, ...]:
@@ -157,11 +158,12 @@ def _catches(
     each = next((each for each in ranked if pick is not None and each.row.card == pick.card), None)
     if each is None or each.estimate is None or each.row.settings is None:
         return []
-    row, found = each.row, []
+    row, settings, found = each.row, each.row.settings, []
     needs = {stage.name: stage.allocated_bytes for stage in each.estimate.stages}
     decode, denoise = gib_text(needs.get("decode", 0)), gib_text(needs.get("denoise", 0))
-    if needs.get("decode", 0) > needs.get("denoise", 0) > 0 and decode != denoise:
-        open_tiling = tiles and not row.settings.vae_tiling
+    last = needs.get("decode", 0) > needs.get("denoise", 0) > 0 and decode != denoise
+    if last and needs["decode"] > (1 - CLOSE_SHARE) * (row.usable_bytes or 0):
+        open_tiling = tiles and not settings.vae_tiling
         code = "plan-catch-decode-tiling" if open_tiling else "plan-catch-decode"
         found.append(
             Note(code, {"card": short_name(row.name), "decode": decode, "denoise": denoise})

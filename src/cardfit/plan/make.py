@@ -19,7 +19,7 @@ from cardfit.plan.offers import main_currency
 from cardfit.plan.rows import Question, Ranked, host_of, row_for
 from cardfit.plan.search import Estimates
 from cardfit.plan.target import Target
-from cardfit.plan.verdict import ORDER, Host
+from cardfit.plan.verdict import ORDER, Host, deciding_stage
 from cardfit.predict.estimate import MemoryEstimate
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace.stream import Trace
@@ -136,5 +136,5 @@ def _peak(estimate: MemoryEstimate, context_bytes: int) -> Peak:
         allocated_bytes=estimate.allocated_bytes,
         reserved_bytes=estimate.reserved_bytes,
         device_bytes=estimate.reserved_bytes + context_bytes,
-        stage=estimate.peak_stage,
+        stage=deciding_stage(estimate),
     )

@@ -19,7 +19,7 @@ from cardfit.plan.knobs import Candidate, Knobs, closed, price_of
 from cardfit.plan.offers import best_offer, hourly, main_currency
 from cardfit.plan.search import Choice, Estimates, choose
 from cardfit.plan.target import Target
-from cardfit.plan.verdict import Host, grade
+from cardfit.plan.verdict import Host, deciding_stage, grade
 from cardfit.request import ExactRequest, Offload, Quantization, Settings
 from cardfit.units import gib_text
 
@@ -219,5 +219,5 @@ def _why(choice: Choice) -> Said:
         offload=say("plan-with-offload") if candidate.settings.offload == "model" else "",
         headroom=gib_text(judgement.headroom_bytes),
         over=gib_text(judgement.over_bytes),
-        stage=judgement.estimate.peak_stage,
+        stage=deciding_stage(judgement.estimate),
     )

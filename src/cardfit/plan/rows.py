@@ -15,7 +15,7 @@ from cardfit.plan.knobs import Candidate, Knobs, candidates, settings_text
 from cardfit.plan.offers import best_offer
 from cardfit.plan.search import Choice, Estimates, choose
 from cardfit.plan.target import Target
-from cardfit.plan.verdict import Host, Judgement, Reason, grade
+from cardfit.plan.verdict import Host, Judgement, Reason, deciding_stage, grade
 from cardfit.predict.estimate import MemoryEstimate
 from cardfit.request import Settings
 from cardfit.units import human_bytes
@@ -88,7 +88,7 @@ def _judged_row(target: Target, question: Question, choice: Choice, host: Host) 
         price_of_it=prices,
         settings=settings,
         settings_text=settings_text(settings, question.knobs),
-        limiting_stage=estimate.peak_stage,
+        limiting_stage=deciding_stage(estimate),
         peak_reserved_bytes=estimate.reserved_bytes,
         device_bytes=estimate.reserved_bytes + target.context.likely,
         usable_bytes=judgement.usable.likely,
@@ -147,7 +147,7 @@ def _why(judgement: Judgement, host: Host) -> Said:
     estimate = judgement.estimate
     return Said.of(
         _WHY[judgement.reason],
-        stage=estimate.peak_stage,
+        stage=deciding_stage(estimate),
         peak=human_bytes(estimate.reserved_bytes),
         high=human_bytes(estimate.reserved_high_bytes),
         usable=human_bytes(judgement.usable.likely),
@@ -177,7 +177,7 @@ def _near_miss(target: Target, question: Question, choice: Choice, host: Host) -
         code,
         settings=settings_text(choice.candidate.settings, question.knobs),
         over=human_bytes(max(0, -choice.judgement.headroom_bytes)),
-        stage=estimate.peak_stage,
+        stage=deciding_stage(estimate),
     )
 
 

@@ -173,7 +173,9 @@ def _judged(
         trace, estimate = estimates.trace(known), estimates.of(known)
         floors = [floor_bytes(each.settings, known, trace, estimate) for each in candidates]
     least = min(range(len(candidates)), key=lambda at: _least(candidates[at], floors[at]))
-    spent = set[str]()  # traces whose activations alone decide: smaller pieces of weights free nothing
+    spent = set[
+        str
+    ]()  # traces whose activations alone decide: smaller pieces of weights free nothing
     for at, candidate in enumerate(candidates):
         if at != least and floors[at] > usable.likely:
             continue

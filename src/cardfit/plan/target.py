@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from cardfit.errors import Note
 from cardfit.plan.answer import OfferRow
 
-
 # Words of a name that a reader does not need to know the card by.
 _NAME_FILLERS = re.compile(
     r"^(NVIDIA|AMD)\s+(GeForce\s+|Tesla\s+|Radeon Instinct\s+)?"

@@ -49,6 +49,14 @@ class Judgement:
         return self.usable.likely - self.estimate.reserved_bytes
 
 
+def deciding_stage(estimate: MemoryEstimate) -> str:
+    """The first stage at which the allocator reserves the most: the one that the verdict hangs on."""
+    stages = estimate.stages
+    if not stages:
+        return estimate.peak_stage
+    return max(stages, key=lambda stage: stage.reserved_bytes).name
+
+
 def judge(estimate: MemoryEstimate, usable: Band, host: Host) -> Judgement:
     """The verdict without a replay at the card's limit (see `judge_limited`)."""
     over = estimate.reserved_bytes - usable.likely

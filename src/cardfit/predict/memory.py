@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from cardfit.predict.allocator import Allocator, Block, DeviceFull
 from cardfit.predict.estimate import Failure, MemoryEstimate, StageMemory
-from cardfit.predict.placement import module_events, placement
+from cardfit.predict.placement import placement
 from cardfit.request import Settings
 from cardfit.trace.stream import Binding, Event, Op, Segment, Trace
 from cardfit.units import KIB, MIB
@@ -28,7 +28,16 @@ LEFT_OUT = (
     "cuBLASLt's workspace and algorithms that cuDNN picks by benchmarking",
     "the host process itself (Python and its libraries take about 2 GB)",
 )
-_STAGE_ORDER = ("load", "ingest", "encode_prompt", "encode_condition", "denoise", "decode", "post", "export")
+_STAGE_ORDER = (
+    "load",
+    "ingest",
+    "encode_prompt",
+    "encode_condition",
+    "denoise",
+    "decode",
+    "post",
+    "export",
+)
 
 
 @dataclass(slots=True)
@@ -71,7 +80,6 @@ class _Replay:
         self.component = -1
         self.ids: dict[int, Block] = {}
         self._lean: dict[int, tuple[Event, ...]] = {}
-        self._modules: dict[int, list[tuple[Op, int]]] = {}
 
     def run(self) -> None:
         """Weights as the placement has them, then the timeline."""
@@ -82,7 +90,7 @@ class _Replay:
 
     def _segment(self, segment: Segment) -> None:
         shift, stride, seen = 0, _births(segment), set[object]()
-        first = min((b[1] for b in segment.events if b[0] == Op.BIRTH), default=0)
+        first = _first_id(segment)
         calls_before = [peak.calls for peak in self.peaks]
         for turn in range(segment.repeat):
             self._play(segment.events, segment.bindings, self.ids, shift)
@@ -99,7 +107,11 @@ class _Replay:
             seen.add(print_)
 
     def _play(
-        self, events: tuple[Event, ...], bindings: tuple[Binding, ...], ids: dict[int, Block], shift: int
+        self,
+        events: tuple[Event, ...],
+        bindings: tuple[Binding, ...],
+        ids: dict[int, Block],
+        shift: int,
     ) -> None:
         allocator = self.allocator
         for op, a, b, site in events:
@@ -118,11 +130,16 @@ class _Replay:
                 allocator.free(block)
             else:
                 self._rare(op, a, b, bindings, ids, shift)
-        if allocator.reserved_bytes > self.stage.reserved:
-            self.stage.reserved = allocator.reserved_bytes
+        self._note_reserved()
 
     def _rare(
-        self, op: int, a: int, b: int, bindings: tuple[Binding, ...], ids: dict[int, Block], shift: int
+        self,
+        op: int,
+        a: int,
+        b: int,
+        bindings: tuple[Binding, ...],
+        ids: dict[int, Block],
+        shift: int,
     ) -> None:
         if op == Op.CALL:
             self._call(a, bindings[b], ids, shift)
@@ -132,6 +149,8 @@ class _Replay:
         elif op == Op.EXIT:
             self.placement.leave(self.component, a)
         elif op == Op.STAGE:
+            self._note_reserved()
+            self.allocator.reserved_peak_bytes = 0
             self.stage = self.peaks[a]
             self.stage.calls += 1
         elif op == Op.ON:
@@ -146,17 +165,11 @@ class _Replay:
             self.allocator.allocate(self.workspace_bytes)
             self._note_if_higher()
 
-    def _enter_component(self, number: int) -> None:
-        """The component's entry hook: the order of its modules is known from the call to come."""
-        granular = self.placement.granular
-        coming = module_events(self.trace, number, self._modules) if granular else []
-        self.placement.on(self.component, coming)
-        self._note_if_higher()
-
     def _call(self, number: int, binding: Binding, ids: dict[int, Block], shift: int) -> None:
         stream = self.trace.streams[number]
         if ids is self.ids:
-            self._enter_component(number)
+            self.placement.on(self.component, stream.method)
+            self._note_if_higher()
         local: dict[int, Block] = {}
         for inner, outer in enumerate(binding.inputs):
             if outer >= 0 and outer + shift in ids:
@@ -173,8 +186,10 @@ class _Replay:
         if number not in self._lean:
             stream = self.trace.streams[number]
             listens = self.placement.listens(stream.component)
-            self._lean[number] = stream.events if listens else tuple(
-                e for e in stream.events if e[0] not in (Op.ENTER, Op.EXIT)
+            self._lean[number] = (
+                stream.events
+                if listens
+                else tuple(e for e in stream.events if e[0] not in (Op.ENTER, Op.EXIT))
             )
         return self._lean[number]
 
@@ -187,7 +202,19 @@ class _Replay:
         stage.allocated = self.allocator.allocated_bytes
         stage.weights = self.placement.weights_bytes
         stage.site = site
-        stage.reserved = max(stage.reserved, self.allocator.reserved_bytes)
+        self._note_reserved()
+
+    def _note_reserved(self) -> None:
+        """A cache emptied in between (model offload, a full card) does not hide what was reserved before."""
+        seen = max(self.allocator.reserved_peak_bytes, self.allocator.reserved_bytes)
+        if seen > self.stage.reserved:
+            self.stage.reserved = seen
+
+
+def _first_id(segment: Segment) -> int:
+    """The lowest id that the segment makes, by a birth or as a call's output."""
+    ids = [event[1] for event in segment.events if event[0] == Op.BIRTH]
+    return min([*ids, *(i for b in segment.bindings for i in b.outputs)], default=0)
 
 
 def _births(segment: Segment) -> int:
@@ -205,7 +232,9 @@ def _rows(trace: Trace, replay: _Replay) -> tuple[StageMemory, ...]:
     band = bands()
     rows = []
     for name in _STAGE_ORDER:
-        found = [p for (stage, _), p in zip(trace.stages, replay.peaks, strict=True) if stage == name]
+        found = [
+            p for (stage, _), p in zip(trace.stages, replay.peaks, strict=True) if stage == name
+        ]
         if not found:
             continue
         top = max(found, key=lambda peak: peak.allocated)
@@ -274,7 +303,9 @@ def estimate(
 
 
 def _failure(trace: Trace, replay: _Replay, full: DeviceFull, limit_bytes: int) -> Failure:
-    stage = next((s for s, p in zip(trace.stages, replay.peaks, strict=True) if p is replay.stage), None)
+    stage = next(
+        (s for s, p in zip(trace.stages, replay.peaks, strict=True) if p is replay.stage), None
+    )
     return Failure(
         stage=stage[0] if stage else "load",
         component=stage[1] if stage else "",

@@ -2,19 +2,25 @@
 
 ``none``: everything on the card before the first call. ``model``: on entry a component sends only its predecessor in
 ``model_cpu_offload_seq`` back, empties the cache and comes in; a component outside the sequence stays to the end.
-``group-block`` and ``group-leaf`` (streamed): the group in use and the next one. ``sequential``: each layer for its own
-forward. Checked against accelerate's CpuOffload and diffusers' ModuleGroup; left out: memory that a second stream
-holds back until it has caught up.
+``sequential``: each layer for its own forward. ``group-block`` and ``group-leaf`` (streamed): the group in use and the
+one that followed it in the component's first call. Tests run accelerate's and diffusers' own hooks beside it. Left out:
+which tensors are buffers (sequential offload keeps most of them on the card), ``_exclude_from_cpu_offload``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from cardfit.predict.allocator import Allocator, Block
 from cardfit.predict.weights import ModuleWeights, module_weights
 from cardfit.request import Settings
-from cardfit.trace.stream import Component, Event, Op, Trace
+from cardfit.trace.stream import Component, Op, Trace
+
+ROOT = 0  # the index of the component itself among its modules
+COPY_STREAM = (
+    1  # the CUDA stream that streamed groups are allocated on: its pools serve nothing else
+)
 
 
 class Placement:
@@ -36,18 +42,17 @@ class Placement:
     def _weights(self, component: Component) -> tuple[ModuleWeights, ...]:
         return module_weights(component, self.schemes.get(component.name, "none"))
 
-    # -- moving ----------------------------------------------------------------------------------------------------
+    # -- moving --------------------------------------------------------------------------------
 
-    def load(self, component: int, module: int) -> None:
+    def load(self, component: int, module: int, stream: int = 0) -> None:
         """Bring one module's own tensors in, unless they are there."""
         if (component, module) in self.held or not self.weights[component][module].tensors:
             return
-        blocks = []
+        blocks = self.held[component, module] = []
         for size in self.weights[component][module].tensors:
             if size:
-                blocks.append(self.allocator.allocate(size))
+                blocks.append(self.allocator.allocate(size, stream))
                 self.weights_bytes += blocks[-1].size
-        self.held[component, module] = blocks
 
     def unload(self, component: int, module: int) -> None:
         """Send one module's own tensors away, if they are there."""
@@ -73,26 +78,30 @@ class Placement:
         """The pipeline changed a component's dtype: tensor by tensor the new one is born before the old one dies."""
         self.current[component] = after
         self.weights[component] = self._weights(after)
-        for module in range(len(self.weights[component])):
-            if (component, module) in self.held:
-                old = self.held.pop((component, module))
-                self.load(component, module)
-                for block in old:
-                    self.weights_bytes -= block.size
-                    self.allocator.free(block)
+        for module, new in enumerate(self.weights[component]):
+            old = self.held.pop((component, module), None)
+            if old is None:
+                continue
+            blocks = self.held[component, module] = []
+            for size, block in zip((size for size in new.tensors if size), old, strict=True):
+                blocks.append(self.allocator.allocate(size, block.pool[0]))
+                self.weights_bytes += blocks[-1].size - block.size
+                self.allocator.free(block)
 
-    # -- moments ---------------------------------------------------------------------------------------------------
+    # -- moments -------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Before the first call."""
         for component in range(len(self.current)):
             self.load_all(component)
 
-    def on(self, component: int, events: list[tuple[Op, int]]) -> None:
-        """The pipeline calls a component; ``events`` are the module entries and exits to come."""
+    def on(self, component: int, method: str) -> None:
+        """The pipeline calls a component's ``method``: forward, encode or decode."""
+        self.enter(component, ROOT)
 
     def off(self, component: int) -> None:
         """The call has returned."""
+        self.leave(component, ROOT)
 
     def enter(self, component: int, module: int) -> None:
         """A module's forward begins."""
@@ -110,7 +119,7 @@ class Placement:
         """Whether module entries of this component matter."""
         return self.granular or self.has_scratch[component]
 
-    # -- host ------------------------------------------------------------------------------------------------------
+    # -- host ----------------------------------------------------------------------------------
 
     def host_bytes(self) -> int:
         """Weights in host RAM at the worst moment: the largest component passes through on its way to the card."""
@@ -125,127 +134,193 @@ class ModelOffload(Placement):
 
     def __init__(self, trace: Trace, settings: Settings, allocator: Allocator) -> None:
         super().__init__(trace, settings, allocator)
-        names = [c.name for c in self.current]
-        order = [names.index(name) for name in trace.offload_sequence if name in names]
-        self.before = {now: before for before, now in zip(order, order[1:], strict=False)}
+        numbers = {c.name: number for number, c in enumerate(self.current)}
+        # the pipeline hooks a component once, however often the sequence names it
+        order = [numbers[n] for n in dict.fromkeys(trace.offload_sequence) if n in numbers]
+        self.before = {now: before for before, now in pairwise(order)}
 
     def start(self) -> None:
         """Everything waits on the host."""
 
-    def on(self, component: int, events: list[tuple[Op, int]]) -> None:
+    def on(self, component: int, method: str) -> None:
         """Predecessor out, cache emptied, component in."""
         before = self.before.get(component)
         if before is not None and self.resident(before):
             self.unload_all(before)
             self.allocator.empty_cache()
         self.load_all(component)
+        super().on(component, method)
 
     def host_bytes(self) -> int:
         """All weights keep their place on the host."""
         return sum(self._bytes(c) for c in range(len(self.current)))
 
 
-class SequentialOffload(ModelOffload):
-    """``enable_sequential_cpu_offload``: a module's own tensors are on the card for its own forward only."""
+class ModuleOffload(Placement):
+    """What both kinds of offload by module share: nothing is on the card unless a module asks for it."""
 
     granular = True
 
-    def on(self, component: int, events: list[tuple[Op, int]]) -> None:
-        """Nothing moves before a module asks."""
+    def __init__(self, trace: Trace, settings: Settings, allocator: Allocator) -> None:
+        super().__init__(trace, settings, allocator)
+        self.tied = [tied(trace, number) for number in range(len(trace.components))]
+        self.methods: dict[int, str] = {}  # what a component is being called for
+
+    def start(self) -> None:
+        """Everything waits on the host."""
+
+    def on(self, component: int, method: str) -> None:
+        """The component's own hook fires as that of any module."""
+        self.methods[component] = method
+        super().on(component, method)
+
+    def host_bytes(self) -> int:
+        """All weights keep their place on the host."""
+        return sum(self._bytes(c) for c in range(len(self.current)))
+
+
+class SequentialOffload(ModuleOffload):
+    """``enable_sequential_cpu_offload``: a module's own tensors are on the card for its own forward only."""
 
     def enter(self, component: int, module: int) -> None:
         """Own tensors in."""
-        self.load(component, module)
+        self.load(component, self.tied[component].get(module, module))
         super().enter(component, module)
 
     def leave(self, component: int, module: int) -> None:
-        """Own tensors out."""
+        """Own tensors out; after ``encode`` and ``decode`` accelerate leaves the component's own where they are."""
         super().leave(component, module)
-        self.unload(component, module)
+        if module != ROOT or self.methods[component] == "forward":
+            self.unload(component, self.tied[component].get(module, module))
 
 
-class GroupOffload(SequentialOffload):
-    """Streamed group offload: while one group works the next one comes in."""
+class GroupOffload(ModuleOffload):
+    """Streamed group offload: from a component's second forward on, a group brings in the one that follows it.
+
+    ``encode`` and ``decode`` are no forward: there the component's own group does not come in, and groups never
+    learn what follows them.
+    """
 
     def __init__(
         self,
         trace: Trace,
         settings: Settings,
         allocator: Allocator,
-        group_of: Callable[[Component, int], int | None],
+        leader_of: Callable[[Component, int], int],
+        blocks: bool,
     ) -> None:
         super().__init__(trace, settings, allocator)
+        self.blocks = blocks
         self.groups: list[dict[int, list[int]]] = []
-        self.ungrouped: list[list[int]] = []
         for component in self.current:
             groups: dict[int, list[int]] = {}
-            rest = []
-            for index in range(len(component.modules)):
-                leader = group_of(component, index)
-                if leader is None:
-                    rest.append(index)
-                else:
-                    groups.setdefault(leader, []).append(index)
+            for index, module in enumerate(component.modules):
+                if module.tensors:
+                    groups.setdefault(leader_of(component, index), []).append(index)
             self.groups.append(groups)
-            self.ungrouped.append(rest)
-        self.ahead: list[int] = []
-
-    def on(self, component: int, events: list[tuple[Op, int]]) -> None:
-        """What belongs to no group comes in for the whole call; the order of groups is known from the call."""
-        for module in self.ungrouped[component]:
-            self.load(component, module)
-        leaders = self.groups[component]
-        self.ahead = [module for op, module in events if op == Op.ENTER and module in leaders]
-        self.ahead.reverse()
+        self.order: list[list[int] | None] = [[] for _ in self.groups]  # None once it is known
+        self.next: list[dict[int, int]] = [{} for _ in self.groups]
 
     def off(self, component: int) -> None:
-        """What belongs to no group, and a group fetched ahead, leave."""
-        self.unload_all(component)
+        """After the first forward the order of groups is known: each brings in the one that followed it."""
+        super().off(component)
+        order = self.order[component]
+        if self.methods[component] == "forward" and order is not None:
+            self.order[component] = None
+            self.next[component] = dict(pairwise([ROOT, *order]))
 
     def enter(self, component: int, module: int) -> None:
-        """The group's own tensors, then the next group's."""
-        members = self.groups[component].get(module)
-        if members is not None:
-            if self.ahead:
-                self.ahead.pop()
-            self._load_group(component, members)
-            if self.ahead:
-                self._load_group(component, self.groups[component][self.ahead[-1]])
-        Placement.enter(self, component, module)
+        """The group comes in if nobody brought it, then the next one."""
+        leader = self.tied[component].get(module, module)
+        if leader != ROOT or self.methods[component] == "forward":
+            order = self.order[component]
+            if order is not None and leader != ROOT and leader in self.groups[component]:
+                order.append(leader)
+            self._load_group(component, leader)
+            following = self.next[component].get(leader)
+            if following is not None:
+                self._load_group(component, following)
+        super().enter(component, module)
 
     def leave(self, component: int, module: int) -> None:
         """The group leaves with its leader."""
-        Placement.leave(self, component, module)
-        for member in self.groups[component].get(module, ()):
+        super().leave(component, module)
+        leader = self.tied[component].get(module, module)
+        for member in self.groups[component].get(leader, ()):
             self.unload(component, member)
 
-    def _load_group(self, component: int, members: list[int]) -> None:
-        for member in members:
-            self.load(component, member)
+    def _load_group(self, component: int, leader: int) -> None:
+        for member in self.groups[component].get(leader, ()):
+            self.load(component, member, self._stream(component, leader))
+
+    def _stream(self, component: int, leader: int) -> int:
+        """What belongs to no block comes in on the default stream, and is not pinned."""
+        unmatched = self.blocks and leader == ROOT
+        return 0 if unmatched and not by_leaf(self.current[component]) else COPY_STREAM
 
     def host_bytes(self) -> int:
-        """Weights wait in pinned memory, which torch rounds up to powers of two per tensor."""
+        """Weights wait on the host; streamed ones in pinned memory, rounded up to a power of two per tensor."""
         total = 0
-        for weights in self.weights:
-            for module in weights:
-                total += sum(1 << (size - 1).bit_length() if size else 0 for size in module.tensors)
+        for component, groups in enumerate(self.groups):
+            for leader, members in groups.items():
+                pinned = self._stream(component, leader) == COPY_STREAM
+                for member in members:
+                    for size in self.weights[component][member].tensors:
+                        total += 1 << (size - 1).bit_length() if pinned and size else size
         return total
 
 
-def _leaf(component: Component, module: int) -> int | None:
-    return module if component.modules[module].tensors else None
+def by_leaf(component: Component) -> bool:
+    """Whether block-level offload takes this component by leaves.
+
+    Pipelines call an autoencoder's ``encode`` and ``decode``, where the hook of what belongs to no block never fires.
+    """
+    return component.kind.startswith("Autoencoder")
 
 
-def _block(component: Component, module: int) -> int | None:
-    """The index of the block that holds the module; leaf groups for a VAE, none where the class has no blocks."""
-    if component.name.startswith("vae"):
-        return _leaf(component, module)
-    path = component.modules[module].path
-    head = ".".join(path.split(".")[:2])
+def tied(trace: Trace, component: int) -> dict[int, int]:
+    """Modules that own nothing because they share a weight, and the module that the trace books it under.
+
+    An embedding or linear layer without tensors is tied; the owner is the only one of its kind that no call enters
+    (T5's ``shared`` beside ``encoder.embed_tokens``).
+    """
+    modules = trace.components[component].modules
+    entered = {
+        event[1]
+        for stream in trace.streams
+        if stream.component == component
+        for event in stream.events
+        if event[0] == Op.ENTER
+    }
+    found = {}
+    for index in entered:
+        module = modules[index]
+        if module.tensors or not (module.linear or module.kind == "Embedding"):
+            continue
+        owners = [
+            n
+            for n, m in enumerate(modules)
+            if m.tensors and m.kind == module.kind and n not in entered
+        ]
+        if len(owners) == 1:
+            found[index] = owners[0]
+    return found
+
+
+def _leaf(component: Component, module: int) -> int:
+    """Every module that owns tensors is a group, led by itself."""
+    return module
+
+
+def _block(component: Component, module: int) -> int:
+    """The index of the block that holds the module, else the component's own."""
+    if by_leaf(component):
+        return module
+    head = ".".join(component.modules[module].path.split(".")[:2])
     for index, candidate in enumerate(component.modules):
         if candidate.block and candidate.path == head:
             return index
-    return None
+    return ROOT
 
 
 def placement(trace: Trace, settings: Settings, allocator: Allocator) -> Placement:
@@ -258,20 +333,6 @@ def placement(trace: Trace, settings: Settings, allocator: Allocator) -> Placeme
         case "sequential":
             return SequentialOffload(trace, settings, allocator)
         case "group-leaf":
-            return GroupOffload(trace, settings, allocator, _leaf)
+            return GroupOffload(trace, settings, allocator, _leaf, blocks=False)
         case _:
-            return GroupOffload(trace, settings, allocator, _block)
-
-
-def module_events(trace: Trace, stream: int, memo: dict[int, list[tuple[Op, int]]]) -> list[tuple[Op, int]]:
-    """Module entries and exits of one call, nested calls included, in order."""
-    if stream not in memo:
-        out: list[tuple[Op, int]] = []
-        event: Event
-        for event in trace.streams[stream].events:
-            if event[0] in (Op.ENTER, Op.EXIT):
-                out.append((Op(event[0]), event[1]))
-            elif event[0] == Op.CALL:
-                out.extend(module_events(trace, event[1], memo))
-        memo[stream] = out
-    return memo[stream]
+            return GroupOffload(trace, settings, allocator, _block, blocks=True)

@@ -6,6 +6,8 @@ cheapest card for every precision. A cell is a shape and words, never colour alo
 
 from __future__ import annotations
 
+import textwrap
+
 from cardfit.messages import say
 from cardfit.plan.matrix import Matrix, MatrixCard, MatrixCell, Precision
 from cardfit.report import words
@@ -33,7 +35,7 @@ def lines(matrix: Matrix, style: Style) -> list[str]:
     else:
         found = _cheapest(matrix, style)
     shapes = {name: style.shape(name) for name in ("fits", "price", "tight", "no", "unknown")}
-    return [*found, "", say("matrix-legend", shapes)]
+    return [*found, "", *textwrap.wrap(say("matrix-legend", shapes), style.width)]
 
 
 def _cards_across(matrix: Matrix, style: Style) -> list[str]:

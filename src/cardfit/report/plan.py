@@ -16,7 +16,7 @@ from cardfit.report.grid import Cell, Column, grid, hanging
 from cardfit.report.selected import HOLDS, SHOWN_WHOLE, Shown, selected
 from cardfit.report.style import Style
 from cardfit.request import Dtype
-from cardfit.units import gib, gib_text, human_seconds
+from cardfit.units import GIB_NAME, gib, gib_text, human_seconds
 
 BAR = 10
 MOST_TIGHT = 3
@@ -142,7 +142,9 @@ def _against(answer: Answer) -> CardRow | None:
 
 
 def _sums(answer: Answer, style: Style) -> list[str]:
-    parts = [say("all-resident", {"resident": gib_text(answer.peak.reserved_bytes)})]
+    offloads = answer.settings.offload not in (None, "none")
+    label = "as-set" if offloads else "all-resident"
+    parts = [say(label, {"resident": gib_text(answer.peak.reserved_bytes)})]
     if answer.one_at_a_time is not None:
         peak = gib_text(answer.one_at_a_time.reserved_bytes)
         if answer.one_at_a_time_host_bytes is None:
@@ -159,7 +161,7 @@ def _sums(answer: Answer, style: Style) -> list[str]:
 
 def _cards(answer: Answer, shown: list[Shown], style: Style) -> list[str]:
     columns = [
-        Column(say("col-card"), least=15, cut=True),
+        Column(say("col-card"), least=14, cut=True),
         Column(say("col-memory"), right=True),
         Column(say("col-verdict"), least=14),
         Column(say("col-settings"), least=29),
@@ -171,7 +173,7 @@ def _cards(answer: Answer, shown: list[Shown], style: Style) -> list[str]:
         columns.append(Column(say("col-time"), right=True))
     if costed:
         columns.append(Column(say("col-cost"), right=True))
-    columns += [Column(say("col-price")), Column(say("col-limit"), right=True)]
+    columns += [Column(say("col-price")), Column(say("col-limit", {"unit": GIB_NAME}), right=True)]
     found = grid(columns, [_card(each, timed, costed, style) for each in shown], style)
     if any(each.alike for each in shown):
         found += textwrap.wrap(
@@ -210,7 +212,9 @@ def _whys(answer: Answer, style: Style) -> list[str]:
         why = row.why.text
         if row.near_miss is not None:
             why = say("reason", {"why": why, "cure": row.near_miss.text})
-        found += [f"  {each}" for each in hanging(words.card_name(row.name), why, style.width - 2, 20)]
+        found += [
+            f"  {each}" for each in hanging(words.card_name(row.name), why, style.width - 2, 20)
+        ]
     return [say("whys"), *found, ""] if found else []
 
 

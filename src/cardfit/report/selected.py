@@ -63,7 +63,8 @@ def _kind(row: CardRow) -> tuple[object, ...]:
 def _varied(groups: Iterable[Shown]) -> list[Shown]:
     """Other settings first, then other sizes: the cheapest of each settings before a second of any."""
     seen = set[tuple[str, str]]()
-    first, rest = [], []
+    first: list[Shown] = []
+    rest: list[Shown] = []
     for each in groups:
         kind = (each.row.verdict, each.row.settings_text)
         (rest if kind in seen else first).append(each)

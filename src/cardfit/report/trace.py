@@ -6,13 +6,14 @@ and are summed over every call of the run.
 
 from __future__ import annotations
 
+import textwrap
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 from cardfit.messages import say
 from cardfit.predict.estimate import MemoryEstimate
 from cardfit.report import words
-from cardfit.report.grid import Cell, Column, grid
+from cardfit.report.grid import Cell, Column, grid, hanging
 from cardfit.report.style import Style
 from cardfit.request import DTYPES, Dtype, Settings
 from cardfit.trace.stream import Component, Op, Trace
@@ -130,24 +131,23 @@ def lines(trace: Trace, style: Style, estimate: MemoryEstimate | None = None) ->
         Column(say("col-calls"), right=True),
         Column(say("col-weights"), right=True),
         Column(say("col-working"), right=True),
-        Column(say("col-work"), least=18),
-        Column(say("col-at"), least=18, cut=True),
+        Column(say("col-work"), least=24),
     ]
     counted = rows(trace)
     table = [_row(row) for row in counted]
     total = sum(flop for row in counted for flop in row.flop.values())
     versions = ", ".join(f"{name} {trace.versions[name]}" for name in sorted(trace.versions))
     args = {"flop": human_flop(total), "streams": len(trace.streams), "versions": versions}
-    found = [
-        f"{trace.pipeline}{style.dot}{style.dot.join(title)}",
-        "",
-        *grid(columns, table, style),
-        "",
-    ]
+    head = f"{trace.pipeline}{style.dot}{style.dot.join(title)}"
+    found = [*textwrap.wrap(head, style.width), "", *grid(columns, table, style), ""]
+    for row in counted:
+        label = f"{row.stage}, {row.component}"
+        found += hanging(say("trace-peak"), f"{label}: {_where(row)}", style.width)
+    found.append("")
     if estimate is not None:
         stages = [f"{stage.name} {gib_text(stage.reserved_bytes)}" for stage in estimate.stages]
         found.append(say("trace-stages", {"stages": ", ".join(stages)}))
-    return [*found, say("trace-total", args)]
+    return [*found, *textwrap.wrap(say("trace-total", args), style.width)]
 
 
 def _dtypes(trace: Trace) -> dict[str, Dtype]:
@@ -163,7 +163,6 @@ def _dtypes(trace: Trace) -> dict[str, Dtype]:
 def _row(row: CallRow) -> list[Cell | str]:
     kinds = sorted(row.flop.items(), key=lambda item: -item[1])
     work = ", ".join(f"{kind} {human_flop(flop)}" for kind, flop in kinds if flop > 0)
-    where = " ".join(part for part in reversed(row.site) if part)
     return [
         row.stage,
         row.component,
@@ -171,5 +170,10 @@ def _row(row: CallRow) -> list[Cell | str]:
         gib_text(row.weights_bytes),
         human_bytes(row.activation_bytes),
         work,
-        Cell(where, "dim"),
     ]
+
+
+def _where(row: CallRow) -> str:
+    """The op where a component's working memory is highest, and the module it is in."""
+    op, path = row.site
+    return say("trace-site", {"op": op, "module": path}) if path else op
