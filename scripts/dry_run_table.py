@@ -17,6 +17,7 @@ from cardfit.errors import CardfitError
 from cardfit.library.load import all_models
 from cardfit.library.models import Model
 from cardfit.library.rules import resolve
+from cardfit.plan.prompts import prompt_matters
 from cardfit.predict.memory import estimate
 from cardfit.request import Request, Settings
 from cardfit.trace.cache import cached
@@ -43,11 +44,12 @@ def row(model: Model) -> str:
     try:
         trace, _ = cached(model, request, Settings(vae_tiling=model.vae.tiling_required))
     except CardfitError as error:
-        return f"{head} does not run: {error} | |"
+        return f"{head} does not run: {error} | | |"
     cells = []
     for offload in ("none", "model"):
         found = estimate(trace, Settings(offload=offload))
         cells.append(f"{gib(found.allocated_bytes, 2)} {found.peak_stage}")
+    cells.append("grows" if prompt_matters(trace) else "padded")
     return f"{head} {' | '.join(cells)} |"
 
 

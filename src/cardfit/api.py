@@ -66,8 +66,8 @@ def plan(
     when left out), ``here`` reads this machine (its cards, its RAM). ``ram_bytes`` is the
     host's. ``progress`` is called with what is being done and the share that is done, ``None``
     where nobody knows. Raises InputError for an unknown model or card, a size the model cannot
-    make, a file that cannot be read, or ``here`` where there is no card and none was named, MissingExtra when a dry run is needed and torch or
-    diffusers is not installed.
+    make, a file that cannot be read, or ``here`` where there is no card and none was named;
+    MissingExtra when a dry run is needed and torch or diffusers is not installed.
     """
     _check(ram_bytes, outputs_per_month)
     catalog = load_cards(cards_file)

@@ -137,9 +137,10 @@ def test_the_error_asks_for_the_segment() -> None:
 
 @pytest.mark.parametrize(("limit_mib", "ends_well"), [(80, True), (105, False), (110, True)])
 def test_more_memory_can_fail_where_less_does_not(limit_mib: int, ends_well: bool) -> None:
-    """At 80 the card is full early, its cache is freed and 66 finds room; at 105 B sits in what C left of A's place.
+    """A 40, free A, C 60, B 12, free C, D 66 MiB.
 
-    A 40, free A, C 60, B 12, free C, D 66. At 80: C evicts A's segment. At 105: B splits it, so it can't be freed.
+    At 80 C drives A's cached segment out, and B gets one of its own: 12 + 66 fit. At 105 both A's and C's segment
+    fit, B lands in A's, which can then not be returned: 40 + 66 do not fit. At 110 they do.
     """
     allocator = Allocator(limit_bytes=limit_mib * MIB)
 

@@ -21,7 +21,9 @@ def linear(path: str = "block.to_q", *tensors: tuple[str, int, str]) -> Module:
     return Module(path, "Linear", tensors or (WEIGHT, BIAS), linear=True)
 
 
-def part(*modules: Module, kind: str = "FluxTransformer2DModel", dtype: str = "bfloat16") -> Component:
+def part(
+    *modules: Module, kind: str = "FluxTransformer2DModel", dtype: str = "bfloat16"
+) -> Component:
     return Component("transformer", kind, dtype, modules)
 
 
@@ -45,7 +47,9 @@ def test_one_linear(scheme: str, weight_bytes: int, scratch_bytes: int) -> None:
 
 
 def test_nf4_rounds_a_last_odd_block_up() -> None:
-    (found,) = module_weights(part(linear("a", ("weight", 2 * 65, "float16")), dtype="float16"), "bnb-nf4")
+    (found,) = module_weights(
+        part(linear("a", ("weight", 2 * 65, "float16")), dtype="float16"), "bnb-nf4"
+    )
     assert found.tensors == (33 + 2 * 4,)
 
 
@@ -58,7 +62,9 @@ def test_elements_of_a_tensor() -> None:
     assert (elements(8, "float32"), elements(8, "bfloat16"), elements(8, "int8")) == (2, 4, 8)
 
 
-@pytest.mark.parametrize("scheme", ["bnb-int8", "bnb-nf4", "torchao-int8", "torchao-fp8", "torchao-int4"])
+@pytest.mark.parametrize(
+    "scheme", ["bnb-int8", "bnb-nf4", "torchao-int8", "torchao-fp8", "torchao-int4"]
+)
 def test_only_half_precision_linears_are_quantized(scheme: str) -> None:
     kept = linear("time_embedder.linear_1", ("weight", 4 * COUNT, "float32"))
     norm = Module("norm", "LayerNorm", (("weight", 64, "bfloat16"),))
@@ -69,7 +75,10 @@ def test_only_half_precision_linears_are_quantized(scheme: str) -> None:
 
 
 def test_wo_of_t5_and_output_layers_stay_whole_when_quantized() -> None:
-    wo, wi = linear("encoder.block.0.layer.1.DenseReluDense.wo", WEIGHT), linear("encoder.wi", WEIGHT)
+    wo, wi = (
+        linear("encoder.block.0.layer.1.DenseReluDense.wo", WEIGHT),
+        linear("encoder.wi", WEIGHT),
+    )
     t5 = module_weights(part(wo, wi, kind="T5EncoderModel"), "bnb-int8")
     assert t5[0].tensors == (2 * COUNT,)
     assert t5[1].tensors < (2 * COUNT,)
@@ -111,11 +120,16 @@ def test_tables_say_what_the_installed_classes_say() -> None:
     from diffusers.hooks.layerwise_casting import DEFAULT_SKIP_MODULES_PATTERN
 
     assert weights.LAYERWISE_SKIPPED == DEFAULT_SKIP_MODULES_PATTERN
-    assert {kind.__name__ for kind in _GO_LC_SUPPORTED_PYTORCH_LAYERS} == weights._CASTABLE | {"Linear"}
+    assert {kind.__name__ for kind in _GO_LC_SUPPORTED_PYTORCH_LAYERS} == weights._CASTABLE | {
+        "Linear"
+    }
     for name, kind in library_classes().items():
         library = kind.__module__.split(".")[0]
         if library == "diffusers" and hasattr(kind, "enable_layerwise_casting"):
-            asked = {*(kind._skip_layerwise_casting_patterns or ()), *(kind._keep_in_fp32_modules or ())}
+            asked = {
+                *(kind._skip_layerwise_casting_patterns or ()),
+                *(kind._keep_in_fp32_modules or ()),
+            }
             mine = {*weights.LAYERWISE_SKIPPED, *weights.LAYERWISE_SKIPPED_BY_CLASS.get(name, ())}
             # a pattern within a longer one says the same; embedders' parts and tables stand within skipped ones
             missing = {p for p in asked if not any(m.strip("^$") in p for m in mine)}

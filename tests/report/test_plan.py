@@ -163,3 +163,19 @@ def test_the_header_names_dtypes_licence_and_runtime(answer):
     assert "bf16, vae fp32" in text.splitlines()[0]
     assert "81 frames, 5.1 s at 16 fps" in text
     assert "licence Apache-2.0" in text and "diffusers 0.42.1" in text
+
+
+def test_settings_take_one_line_where_they_can(made):
+    text = "group offload by block, VAE tiling 256"
+    row = made.cards()[4].model_copy(update={"settings_text": text})
+    found = page(made.answer((row,)))
+    assert re.search(r"block offload, VAE tiling 256  \$0\.25/h", found)
+    scheme = row.model_copy(update={"settings_text": "bnb-int8 (transformer, text_encoder)"})
+    assert re.search(r"  bnb-int8 +\$0\.25/h", page(made.answer((scheme,))))
+
+
+def test_few_cards_have_their_reasons_told(made):
+    rows = made.cards()[:6]
+    found = page(made.answer(rows))
+    assert re.search(r"^  T4 +decode reserves 20\.5 GiB, 6\.3 GiB too much\.$", found, re.M)
+    assert "\nWhy\n" not in page(made.answer())

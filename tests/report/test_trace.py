@@ -107,7 +107,7 @@ def test_the_page_names_it_all_within_its_width(trace):
         "SomePipeline",
         "denoise",
         "matmul 12.00 TFLOP",
-        "blocks.0 linear",
+        "denoise, transformer: linear in blocks.0",
         "bf16, vae fp32",
     ):
         assert part in text

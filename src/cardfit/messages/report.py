@@ -76,6 +76,8 @@ TEXTS: dict[str, str] = {
     "short-card-unverified-unified": N_("unified memory: not checked"),
     "short-card-unverified-memory": N_("its memory is not known"),
     "short-card-unverified-capability": N_("compute capability not known"),
+    "short-offload-group-block": N_("block offload"),
+    "short-offload-sequential": N_("sequential"),
     # settings
     "set-nothing": N_("nothing to change"),
     "set-offload-model": N_("model offload"),

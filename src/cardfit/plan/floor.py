@@ -9,8 +9,10 @@ component is on the card as a whole once. A floor is never above the true peak.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cardfit.plan.knobs import Candidate, trace_key
-from cardfit.predict.estimate import MemoryEstimate
+from cardfit.predict.estimate import MemoryEstimate, StageMemory
 from cardfit.request import Quantization, Settings
 from cardfit.trace.stream import Component, Trace
 
@@ -24,6 +26,9 @@ _LEAST_ITEM_BYTES: dict[Quantization, float] = {
     "torchao-int4": 0.5,
 }
 _ITEM_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
+# Every tensor is rounded up to this, and what weights are rounded by counts among the activations.
+BLOCK_BYTES = 512
+INSIDE = " in "  # a site reads "op in module.path", or "op" between the calls
 # The stages that no tile, slice or chunk of the VAE changes.
 ANY_TILING = frozenset({"encode_prompt", "denoise"})
 
@@ -39,13 +44,23 @@ def floor_bytes(settings: Settings, known: Settings, trace: Trace, estimate: Mem
     if settings == known:
         return estimate.allocated_bytes
     stages = [each for each in estimate.stages if same or each.name in ANY_TILING]
+    tensors = sum(len(module.tensors) for each in trace.components for module in each.modules)
     active = max((each.activation_bytes for each in stages), default=0)
+    active = max(0, active - tensors * BLOCK_BYTES)
     sizes = {each.name: _weights(each, settings) for each in trace.components}
     if settings.offload in (None, "none"):
         return active + sum(sizes.values())
     if settings.offload == "model":
-        return max([active, *(sizes.get(each.component, 0) for each in stages)])
+        rounding = tensors * BLOCK_BYTES
+        return max([active, *(_whole(each, sizes, rounding) for each in stages)])
     return active
+
+
+def _whole(stage: StageMemory, sizes: Mapping[str, int], rounding: int) -> int:
+    """The component of a stage as a whole, and what it works on where the peak is inside one of its modules."""
+    weights = sizes.get(stage.component, 0)
+    inside = INSIDE in stage.site
+    return weights + max(0, stage.activation_bytes - rounding) if inside else weights
 
 
 def _weights(component: Component, settings: Settings) -> int:

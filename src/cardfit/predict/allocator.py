@@ -145,9 +145,9 @@ class Allocator:
             pool[:] = kept
 
     def fingerprint(self) -> tuple[object, ...]:
-        """The state that decides what later requests do, by sizes of free blocks."""
-        sizes = tuple((key, *(entry[0] for entry in pool)) for key, pool in self._free.items())
-        return (self.allocated_bytes, self.reserved_bytes, sizes)
+        """What was reserved and where free blocks lie; with the living blocks it decides all later requests."""
+        free = tuple((key, *(entry[:2] for entry in pool)) for key, pool in self._free.items())
+        return (self.allocated_bytes, self.reserved_bytes, free)
 
     def _segment(self, size: int, pool: Pool) -> Block:
         wanted = segment_bytes(size)

@@ -2,7 +2,7 @@
 
 In: a Trace, settings (offload and quantization), the card's architecture for cuBLAS's workspace, and perhaps a limit.
 Out: a MemoryEstimate. The births and deaths of the trace are replayed through the allocator; equal steps in a row are
-replayed until the allocator repeats itself. Left out is named in the estimate.
+replayed until a state of the allocator comes back. Left out is named in the estimate.
 """
 
 from __future__ import annotations
@@ -89,22 +89,41 @@ class _Replay:
             self._segment(segment)
 
     def _segment(self, segment: Segment) -> None:
-        shift, stride, seen = 0, _births(segment), set[object]()
-        first = _first_id(segment)
+        """Play every repetition, or, once a state comes back, only those beyond whole periods of it."""
+        stride, first = _births(segment), _first_id(segment)
+        seen: dict[object, int] = {}
         calls_before = [peak.calls for peak in self.peaks]
-        for turn in range(segment.repeat):
-            self._play(segment.events, segment.bindings, self.ids, shift)
-            shift += stride
-            print_ = self.allocator.fingerprint()
-            left = segment.repeat - turn - 1
-            if left and turn >= 2 and print_ in seen:
-                # nothing new can happen: what lives now stands for what lives after the last repetition
-                moved = {i + left * stride if i >= first else i: b for i, b in self.ids.items()}
+        turn, looking = 0, True
+        while turn < segment.repeat:
+            self._play(segment.events, segment.bindings, self.ids, turn * stride)
+            turn += 1
+            left = segment.repeat - turn
+            if not left or not looking:
+                continue
+            state = self._state(first, turn * stride)
+            if state in seen:
+                period = turn - seen[state]
+                skipped = left // period * period
+                # what lives now stands for what lives that many repetitions later
+                moved = {i + skipped * stride if i >= first else i: b for i, b in self.ids.items()}
                 self.ids = moved
                 for peak, before in zip(self.peaks, calls_before, strict=True):
-                    peak.calls += (peak.calls - before) // (turn + 1) * left
-                return
-            seen.add(print_)
+                    peak.calls += (peak.calls - before) // turn * skipped
+                turn += skipped
+                looking = False
+            seen[state] = turn
+
+    def _state(self, first: int, shift: int) -> object:
+        """Everything that decides what a further repetition does: where free and living storages lie."""
+        living = frozenset(
+            (i - shift if i >= first else i, i >= first, block.address)
+            for i, block in self.ids.items()
+        )
+        weights = frozenset(
+            (key, *(block.address for block in blocks))
+            for key, blocks in self.placement.held.items()
+        )
+        return self.allocator.fingerprint(), living, weights
 
     def _play(
         self,

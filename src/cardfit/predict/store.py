@@ -40,7 +40,7 @@ def kept(
     if found is not None:
         try:
             return _decoded(found)
-        except (KeyError, TypeError):
+        except (AttributeError, KeyError, TypeError):
             pass  # a damaged file: replay again and write it anew
     estimate = replay(trace, settings, architecture=architecture, limit_bytes=limit_bytes)
     cache.write(name, asdict(estimate))

@@ -33,5 +33,5 @@ def line(answer: Answer, style: Style, recommended: Mapping[str, Dtype] | None =
     args["stage"] = answer.peak.stage
     args["card"] = words.card_name(row.name) if row else pick.card
     args["settings"] = words.settings_words(pick.settings)
-    args["price"] = "" if row is None or row.offer is None else f", {words.price(row.offer)}"
+    args["price"] = "" if row is None or row.offer is None else f", {words.price(row.offer, ', ')}"
     return say("line-pick", args) + style.dot + versions

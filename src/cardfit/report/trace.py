@@ -16,6 +16,7 @@ from cardfit.report import words
 from cardfit.report.grid import Cell, Column, grid, hanging
 from cardfit.report.style import Style
 from cardfit.request import DTYPES, Dtype, Settings
+from cardfit.trace.peaks import Peaks
 from cardfit.trace.stream import Component, Op, Trace
 from cardfit.units import gib_text, human_bytes, human_flop
 
@@ -37,7 +38,7 @@ def rows(trace: Trace) -> list[CallRow]:
     """A row for every (stage, component) of the timeline, in its order; weights after a change of dtype."""
     found: dict[tuple[str, str], CallRow] = {}
     current: list[Component] = list(trace.components)
-    known: dict[int, _Height] = {}
+    peaks = Peaks(trace)
     stage = ""
     for segment in trace.timeline:
         for op, a, b, _ in segment.events:
@@ -51,57 +52,12 @@ def rows(trace: Trace) -> list[CallRow]:
                 row = found.setdefault(key, CallRow(*key, weights_bytes=component.weights_bytes))
                 row.weights_bytes = max(row.weights_bytes, component.weights_bytes)
                 row.calls += segment.repeat
-                _add_flop(trace, a, segment.repeat, row.flop)
-                height = _height(trace, a, known)
-                if height.peak_bytes > row.activation_bytes:
-                    row.activation_bytes, row.site = height.peak_bytes, trace.sites[height.site]
+                for work in trace.streams[a].work:  # of nested calls too
+                    row.flop[work.kind] += work.flop * segment.repeat
+                peak = peaks.of(a)
+                if peak.bytes > row.activation_bytes:
+                    row.activation_bytes, row.site = peak.bytes, trace.sites[peak.site]
     return list(found.values())
-
-
-def _add_flop(trace: Trace, at: int, times: int, into: dict[str, float]) -> None:
-    stream = trace.streams[at]
-    for work in stream.work:
-        into[work.kind] += work.flop * times
-    for op, a, _, _ in stream.events:
-        if op == Op.CALL:
-            _add_flop(trace, a, times, into)
-
-
-@dataclass(frozen=True, slots=True)
-class _Height:
-    """Most bytes live at once above a call's inputs, the site where that is, the bytes of each output."""
-
-    peak_bytes: int
-    site: int
-    outputs: tuple[int, ...]
-
-
-def _height(trace: Trace, at: int, known: dict[int, _Height]) -> _Height:
-    if at in known:
-        return known[at]
-    stream = trace.streams[at]
-    live, peak, site = 0, 0, 0
-    sizes: dict[int, int] = {}
-    for op, a, b, where in stream.events:
-        reached = live
-        if op == Op.BIRTH:
-            sizes[a] = b
-            live += b
-            reached = live
-        elif op == Op.DEATH:
-            live -= sizes.pop(a, 0)
-        elif op == Op.WORKSPACE:
-            reached = live + b
-        elif op == Op.CALL:
-            inner = _height(trace, a, known)
-            reached, where = live + inner.peak_bytes, inner.site
-            for name, size in zip(stream.bindings[b].outputs, inner.outputs, strict=True):
-                live += size if name not in sizes else 0
-                sizes.setdefault(name, size)
-        if reached > peak:
-            peak, site = reached, where
-    known[at] = _Height(peak, site, tuple(sizes.get(name, 0) for name in stream.outputs))
-    return known[at]
 
 
 def facts(trace: Trace) -> dict[str, object]:

@@ -62,9 +62,13 @@ def verdict(row: CardRow, style: Style) -> Cell:
 def short_settings(row: CardRow) -> str:
     """The settings of a row for a table: without the components that a scheme is for.
 
-    The picks and the JSON name them.
+    The picks and the JSON name them. Beside other knobs an offload has a shorter name.
     """
-    return re.sub(r" \([^()]*\)", "", row.settings_text) or say("set-nothing")
+    text = re.sub(r" \([^()]*\)", "", row.settings_text)
+    if ", " in text:
+        for kind in ("group-block", "sequential"):
+            text = text.replace(say(f"plan-offload-{kind}"), say(f"short-offload-{kind}"))
+    return text or say("set-nothing")
 
 
 def short_why(row: CardRow) -> str:
@@ -157,15 +161,15 @@ def money(value: Money) -> str:
     return money_text(value.amount, value.currency)
 
 
-def price(offer: OfferRow | None) -> str:
-    """The price of an offer with its age."""
+def price(offer: OfferRow | None, between: str = "  ") -> str:
+    """The price of an offer, then its age."""
     if offer is None:
         return say("no-offer")
     code = "price-hour" if offer.period == "hour" else "price-month"
     text = say(code, {"money": money(offer.price)})
     if offer.spot:
         text = say("price-spot", {"price": text})
-    return f"{text}  {say('age-days', {'days': offer.age_days})}"
+    return f"{text}{between}{say('age-days', {'days': offer.age_days})}"
 
 
 def command(request: ExactRequest) -> list[str]:

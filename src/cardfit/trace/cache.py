@@ -25,8 +25,9 @@ from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Trace
 from cardfit.units import MIB
 
-LAYOUT = 3  # of what a file holds, and of the rules that made it
+LAYOUT = 4  # of what a file holds, and of the rules that made it
 MAX_FILE_BYTES = 256 * MIB
+MAX_CONTENT_BYTES = 1024 * MIB  # once unpacked
 _SHAPING = {
     "dtype", "vae_tiling", "vae_tile", "vae_overlap", "vae_slicing", "decode_chunk_size", "attention",
 }  # fmt: skip
@@ -80,8 +81,10 @@ def read(name: str) -> Any | None:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             return None
-        return json.loads(zlib.decompress(path.read_bytes()))
-    except (OSError, zlib.error, ValueError):
+        unpacked = zlib.decompressobj()
+        content = unpacked.decompress(path.read_bytes(), MAX_CONTENT_BYTES)
+        return json.loads(content) if unpacked.eof else None
+    except (OSError, zlib.error, ValueError, RecursionError):
         return None
 
 
