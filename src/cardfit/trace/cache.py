@@ -27,7 +27,7 @@ from cardfit.units import MIB
 
 LAYOUT = 4  # of what a file holds, and of the rules that made it
 MAX_FILE_BYTES = 256 * MIB
-MAX_CONTENT_BYTES = 1024 * MIB  # once unpacked
+MAX_CONTENT_BYTES = 4 * MAX_FILE_BYTES  # once unpacked
 _SHAPING = {
     "dtype", "vae_tiling", "vae_tile", "vae_overlap", "vae_slicing", "decode_chunk_size", "attention",
 }  # fmt: skip

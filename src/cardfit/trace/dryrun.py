@@ -331,13 +331,20 @@ class DryRun:
         return next(c for c in self.components if c.name == name)
 
 
+def _quiet() -> None:
+    """The libraries' own remarks on missing tokenizers and processors are not about the reader's question."""
+    from diffusers.utils import logging as diffusers_logging
+    from transformers.utils import logging as transformers_logging
+
+    diffusers_logging.set_verbosity_error()
+    transformers_logging.set_verbosity_error()
+
+
 def dry_run(
     model: Model, request: ExactRequest, settings: Settings, *, progress: Progress | None = None
 ) -> Trace:
     """The Trace of ``request`` with ``settings``; raises DryRunFailed with the pipeline's own words."""
-    import diffusers
-
-    diffusers.utils.logging.set_verbosity_error()
+    _quiet()
     return DryRun(model, request, settings, progress).run()
 
 
@@ -350,4 +357,5 @@ def dry_part(
     shape: tuple[int, ...],
 ) -> Trace:
     """The Trace of one call of one component: what a decode from saved latents or a single forward takes."""
+    _quiet()
     return DryRun(model, request, settings, None).run_part(component, method, shape)

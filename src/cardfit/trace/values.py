@@ -15,6 +15,7 @@ import torch
 
 _OURS = ("diffusers.", "transformers.")
 _DEPTH = 6
+_SMALL = 1000  # elements; floats of up to two dimensions below it (time steps, sigmas) stay real
 
 
 def map_tensors(
@@ -68,7 +69,7 @@ def is_real(tensor: torch.Tensor, large: int) -> bool:
     if tensor.device.type == "meta" or tensor.numel() > large:
         return False
     if tensor.is_floating_point() or tensor.is_complex():
-        return tensor.dim() < 3 and tensor.numel() <= 1024
+        return tensor.dim() < 3 and tensor.numel() <= _SMALL
     return True
 
 
