@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-TORCH := torch==2.13.0
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+TORCH := torch
 
 .DEFAULT_GOAL := help
 .PHONY: help plan test setup check format clean
@@ -34,10 +34,10 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 
 # torch first and alone: whatever needs it then finds it in place.
-$(VENV)/torch.stamp:
+$(VENV)/torch.stamp: constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "cardfit needs Python 3.11 or later; name one: make PYTHON=python3.12" >&2; exit 1; }
-	@echo "making $(VENV) and installing $(TORCH) (some minutes the first time)" >&2
+	@echo "making $(VENV) and installing torch (some minutes the first time)" >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) '$(TORCH)'
 	@touch $@

@@ -120,20 +120,22 @@ def page(found: list[Replayed], derived: dict[str, object]) -> str:
     """docs/accuracy.md."""
     head = (
         "# Predicted against published\n\n"
-        "Written by `python benchmarks/replay.py --write`. Each row is a figure somebody published, with its source in\n"
-        "`benchmarks/data/published.csv`; nothing is fitted to them. Rows without a bound are reported, not required:\n"
-        "the reasons stand in the source column of the data.\n\n"
+        "Written by `python benchmarks/replay.py --write`. Each row is a figure somebody published,\n"
+        "with its source in `benchmarks/data/published.csv`; nothing is fitted to them. Rows without a\n"
+        "bound are reported, not required: the reasons stand in the source column of the data.\n\n"
         "| figure | kind | measured GiB | predicted GiB | error | bound |\n|---|---|---|---|---|---|\n"
     )
     lines = []
     for r in found:
         gib = [b / parse_bytes("1 GiB") for b in (r.measured_bytes, r.predicted_bytes)]
         bound = f"{r.within_pct:g} %" if r.within_pct is not None else "reported"
-        lines.append(f"| {r.id} | {r.kind} | {gib[0]:.3f} | {gib[1]:.3f} | {r.error_pct:+.2f} % | {bound} |")
+        lines.append(
+            f"| {r.id} | {r.kind} | {gib[0]:.3f} | {gib[1]:.3f} | {r.error_pct:+.2f} % | {bound} |"
+        )
+    low, high = (100 * float(str(derived[f"reserved_{side}"])) for side in ("low", "high"))
     tail = (
-        f"\n\nThe band of every answer comes from these {derived['n']} residuals (one-sided 95 %): measurements lay up to\n"
-        f"{100 * float(str(derived['reserved_low'])):.1f} % below and {100 * float(str(derived['reserved_high'])):.1f} % "
-        "above the prediction.\n"
+        f"\n\nThe band of every answer comes from {derived['n']} of these residuals (one-sided 95 %):\n"
+        f"measurements lay up to {low:.1f} % below and {high:.1f} % above the prediction.\n"
     )
     return head + "\n".join(lines) + tail
 
@@ -142,7 +144,9 @@ def main(write: bool) -> None:
     """Print the table; with ``write`` keep the band and the page."""
     found = [replay(row) for row in rows()]
     for r in found:
-        print(f"{r.id:28} {r.kind:9} {r.measured_bytes:14} {r.predicted_bytes:14} {r.error_pct:+.2f} %")
+        print(
+            f"{r.id:28} {r.kind:9} {r.measured_bytes:14} {r.predicted_bytes:14} {r.error_pct:+.2f} %"
+        )
     derived = band(found)
     print(json.dumps(derived, indent=1))
     if write:

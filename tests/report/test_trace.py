@@ -36,7 +36,7 @@ def trace() -> Trace:
         ),
         outputs=(3,),
         bindings=(Binding((1,), (2,)), Binding((2,), (3,))),
-        work=(Work("elementwise", "half", 5e9, 1e6, 2),),
+        work=(Work("elementwise", "half", 5e9, 1e6, 2), Work("matmul", "half", 2e12, 2e6, 8)),
     )
     decode = Stream(
         component=1,

@@ -23,7 +23,9 @@ def _trace(*streams: Stream) -> Trace:
         model="m", task="text-to-image", width=64, height=64, num_frames=1, num_inference_steps=1,
         guidance_scale=1.0, prompt_tokens=1,
     )  # fmt: skip
-    return Trace(request, Settings(), {}, "P", (), (), (), (), streams, (), (("", ""), ("op", "here")))
+    return Trace(
+        request, Settings(), {}, "P", (), (), (), (), streams, (), (("", ""), ("op", "here"))
+    )
 
 
 def test_an_inner_call_stands_on_what_is_alive_and_may_let_an_input_go() -> None:

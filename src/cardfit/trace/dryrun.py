@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
+import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -102,9 +104,11 @@ class DryRun:
 
     def run(self) -> Trace:
         """Build the pipeline, call it, fold the timeline."""
-        kind = self._pipeline_class()
-        self._build(tuple(name for name, spec in self.model.components.items() if spec.counted))
-        pipeline = self._assemble(kind)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            kind = self._pipeline_class()
+            self._build(tuple(n for n, spec in self.model.components.items() if spec.counted))
+            pipeline = self._assemble(kind)
         arguments = recipes.call_arguments(self.model, pipeline, self.request, self.settings)
         self.progress("dry-run", None)
         self._call(lambda: pipeline(**arguments), type(pipeline.scheduler))
@@ -333,11 +337,9 @@ class DryRun:
 
 def _quiet() -> None:
     """The libraries' own remarks on missing tokenizers and processors are not about the reader's question."""
-    from diffusers.utils import logging as diffusers_logging
-    from transformers.utils import logging as transformers_logging
-
-    diffusers_logging.set_verbosity_error()
-    transformers_logging.set_verbosity_error()
+    for name in ("diffusers", "transformers"):
+        importlib.import_module(name)  # which sets its own level
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def dry_run(

@@ -53,7 +53,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One distinct call: ids ``0 .. inputs-1`` are storages handed in; ``outputs`` outlive the call."""
+    """One distinct call: ids ``0 .. inputs-1`` are storages handed in; ``outputs`` outlive the call.
+
+    ``work`` includes the work of the calls nested in it.
+    """
 
     component: int
     method: str
