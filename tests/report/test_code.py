@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cardfit.library import load
+from cardfit.library.rules import resolve
 from cardfit.report import code
-from cardfit.request import OFFLOADS, QUANTIZATIONS, ExactRequest, Settings
+from cardfit.request import OFFLOADS, QUANTIZATIONS, ExactRequest, Request, Settings
 
 WAN = code.Recipe(
     pipeline="WanPipeline",
@@ -188,3 +190,22 @@ def test_every_vae_takes_the_tile_arguments_that_are_printed():
         tiling = [c for c in calls if getattr(c.func, "attr", "") == "enable_tiling"]
         assert {each.arg for each in tiling[0].keywords} <= takes, model.id
         assert bool(tiling[0].keywords) == ("tile_sample_min_height" in takes), model.id
+
+
+def test_a_vae_goes_by_leaves_when_the_rest_goes_by_blocks():
+    recipe = code.Recipe.of(load("flux.1-dev"))
+    request, _ = resolve(load("flux.1-dev"), Request(model="flux.1-dev"))
+    text = "\n".join(code.body(request, Settings(offload="group-block"), recipe))
+    whole, vae = text.index("pipe.enable_group_offload("), text.index("pipe.vae.enable_group")
+    assert whole < vae
+    assert 'exclude_modules=["vae"]' in text[whole:vae]
+    assert 'offload_type="leaf_level"' in text[vae:]
+
+
+def test_layerwise_casting_of_a_text_encoder_is_a_hook_function():
+    recipe = code.Recipe.of(load("flux.1-dev"))
+    request, _ = resolve(load("flux.1-dev"), Request(model="flux.1-dev"))
+    schemes = {"transformer": "fp8-layerwise", "text_encoder_2": "fp8-layerwise"}
+    text = "\n".join(code.body(request, Settings(quantization=schemes), recipe))
+    assert "pipe.transformer.enable_layerwise_casting(" in text
+    assert "apply_layerwise_casting(\n    pipe.text_encoder_2," in text

@@ -102,9 +102,9 @@ def body(request: ExactRequest, settings: Settings, recipe: Recipe) -> list[str]
         "",
         *quantized,
         *_load(recipe, dtypes, bool(quantized)),
-        *_casting(schemes, dtypes),
+        *_casting(schemes, dtypes, recipe),
         *_attention(settings),
-        *_offload(settings),
+        *_offload(settings, recipe),
         *_vae(settings, recipe),
         "",
         *_call(request, settings, recipe),
@@ -166,15 +166,27 @@ def _load(recipe: Recipe, dtypes: dict[str, Dtype], quantized: bool) -> list[str
     return [*lines, ")"]
 
 
-def _casting(schemes: Mapping[str, Quantization], dtypes: dict[str, Dtype]) -> list[str]:
+def _casting(
+    schemes: Mapping[str, Quantization], dtypes: dict[str, Dtype], recipe: Recipe
+) -> list[str]:
+    """Layerwise casting: a method of diffusers' models, a hook function for the others."""
     found = []
     for name, scheme in schemes.items():
-        if scheme == "fp8-layerwise":
+        if scheme != "fp8-layerwise":
+            continue
+        arguments = [
+            "    storage_dtype=torch.float8_e4m3fn,",
+            f"    compute_dtype=torch.{dtypes.get(name, 'bfloat16')},",
+            ")",
+        ]
+        if recipe.classes.get(name, "diffusers.").startswith("diffusers."):
+            found += [f"pipe.{name}.enable_layerwise_casting(", *arguments]
+        else:
             found += [
-                f"pipe.{name}.enable_layerwise_casting(",
-                "    storage_dtype=torch.float8_e4m3fn,",
-                f"    compute_dtype=torch.{dtypes.get(name, 'bfloat16')},",
-                ")",
+                "from diffusers.hooks import apply_layerwise_casting",
+                "apply_layerwise_casting(",
+                f"    pipe.{name},",
+                *arguments,
             ]
     return found
 
@@ -186,27 +198,43 @@ def _attention(settings: Settings) -> list[str]:
     return [f"torch.backends.cuda.enable_{kernel}_sdp(False)" for kernel in kernels]
 
 
-def _offload(settings: Settings) -> list[str]:
+def _offload(settings: Settings, recipe: Recipe) -> list[str]:
     if settings.offload == "model":
         return ["pipe.enable_model_cpu_offload()"]
     if settings.offload == "sequential":
         return ["pipe.enable_sequential_cpu_offload()"]
-    if settings.offload in ("group-block", "group-leaf"):
-        block = settings.offload == "group-block"
-        kind = (
-            'offload_type="block_level",\n    num_blocks_per_group=1'
-            if block
-            else 'offload_type="leaf_level"'
-        )
-        return [
-            "pipe.enable_group_offload(",
-            '    onload_device=torch.device("cuda"),',
-            '    offload_device=torch.device("cpu"),',
-            *f"    {kind},".split("\n"),
-            "    use_stream=True,",
-            ")",
+    if settings.offload == "group-leaf":
+        return _group("pipe", 'offload_type="leaf_level"')
+    if settings.offload == "group-block":
+        # block-level hooks sit on forward, which decoding never calls: a VAE goes by leaves
+        autoencoders = [
+            name
+            for name, path in recipe.classes.items()
+            if path.rpartition(".")[2].startswith("Autoencoder")
         ]
+        names = ", ".join(f'"{name}"' for name in autoencoders)
+        lines = _group(
+            "pipe",
+            'offload_type="block_level"',
+            "num_blocks_per_group=1",
+            f"exclude_modules=[{names}]",
+        )
+        for name in autoencoders:
+            lines += _group(f"pipe.{name}", 'offload_type="leaf_level"')
+        return lines
     return ['pipe.to("cuda")']
+
+
+def _group(owner: str, *arguments: str) -> list[str]:
+    """A streamed group offload of the pipeline or of one component."""
+    return [
+        f"{owner}.enable_group_offload(",
+        '    onload_device=torch.device("cuda"),',
+        '    offload_device=torch.device("cpu"),',
+        *(f"    {argument}," for argument in arguments),
+        "    use_stream=True,",
+        ")",
+    ]
 
 
 def _vae(settings: Settings, recipe: Recipe) -> list[str]:
