@@ -208,6 +208,21 @@ class Model(_Frozen):
         """The diffusers class that does ``task`` with these components."""
         return self.task_pipelines.get(task, self.pipeline)
 
+    def latent_shape(
+        self, width: int, height: int, num_frames: int = 1, batch: int = 1
+    ) -> tuple[int, ...]:
+        """Shape of the VAE's latent: ``[batch, channels, height, width]``, for video ``[..., frames, ...]`` too.
+
+        >>> from cardfit.library import load
+        >>> load("sdxl-base").latent_shape(1024, 1024)
+        (1, 4, 128, 128)
+        >>> load("wan2.1-t2v-14b").latent_shape(1280, 720, 81)
+        (1, 16, 21, 90, 160)
+        """
+        side = self.vae.spatial_compression
+        frames = ((num_frames - 1) // self.vae.temporal_compression + 1,) if self.is_video else ()
+        return (batch, self.vae.latent_channels, *frames, height // side, width // side)
+
     @property
     def is_video(self) -> bool:
         """Whether the model makes more than one frame."""

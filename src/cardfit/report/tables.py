@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date
+from math import prod
 
 from cardfit.cards.card import Card
 from cardfit.library.models import Model
@@ -64,6 +65,7 @@ def model(entry: Model, style: Style) -> list[str]:
         ("frame rule", entry.rules.frames.kind),
         ("guidance", entry.cfg.how),
         ("VAE", entry.vae.chunking or ""),
+        ("latent", _latent(entry)),
         *(("note", note) for note in entry.notes),
         *(("source", source) for source in entry.sources),
     ]
@@ -82,7 +84,17 @@ def model(entry: Model, style: Style) -> list[str]:
         ]
         for name, part in entry.components.items()
     ]
-    return [*_facts(facts, style), "", *_table(columns, rows, style)]
+    known = [(name, value) for name, value in facts if value]
+    return [*_facts(known, style), "", *_table(columns, rows, style)]
+
+
+def _latent(entry: Model) -> str:
+    """The latent of the default size: its shape, elements, and bytes in a half-precision dtype."""
+    defaults = entry.defaults
+    shape = entry.latent_shape(defaults.width, defaults.height, defaults.num_frames)
+    count = prod(shape)
+    sides = " x ".join(map(str, shape))
+    return f"{sides} = {count:,} elements, {human_bytes(2 * count)} in half precision"
 
 
 def cards(found: Iterable[Card], style: Style) -> list[str]:
