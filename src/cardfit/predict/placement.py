@@ -4,12 +4,13 @@
 ``model_cpu_offload_seq`` back, empties the cache and comes in; a component outside the sequence stays to the end.
 ``sequential``: each layer for its own forward. ``group-block`` and ``group-leaf`` (streamed): the group in use and the
 one that followed it in the component's first call. Tests run accelerate's and diffusers' own hooks beside it. Left out:
-which tensors are buffers (sequential offload keeps most of them on the card), ``_exclude_from_cpu_offload``.
+``_exclude_from_cpu_offload``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 from cardfit.predict.allocator import Allocator, Block
@@ -180,7 +181,29 @@ class ModuleOffload(Placement):
 
 
 class SequentialOffload(ModuleOffload):
-    """``enable_sequential_cpu_offload``: a module's own tensors are on the card for its own forward only."""
+    """``enable_sequential_cpu_offload``: a module's own tensors are on the card for its own forward only.
+
+    The buffers of a component that owns no parameter directly stay on the card: diffusers offloads buffers only where
+    the component does.
+    """
+
+    def _weights(self, component: Component) -> tuple[ModuleWeights, ...]:
+        whole = super()._weights(component)
+        if _owns_parameters(component):
+            return whole
+        return tuple(
+            replace(weights, tensors=weights.tensors[: len(weights.tensors) - module.buffers])
+            for weights, module in zip(whole, component.modules, strict=True)
+        )
+
+    def start(self) -> None:
+        """Buffers that stay are there from the first."""
+        for component in self.current:
+            if _owns_parameters(component):
+                continue
+            for module in component.modules:
+                for _, size, _ in module.tensors[len(module.tensors) - module.buffers :]:
+                    self.weights_bytes += self.allocator.allocate(size).size
 
     def enter(self, component: int, module: int) -> None:
         """Own tensors in."""
@@ -268,6 +291,12 @@ class GroupOffload(ModuleOffload):
                     for size in self.weights[component][member].tensors:
                         total += 1 << (size - 1).bit_length() if pinned and size else size
         return total
+
+
+def _owns_parameters(component: Component) -> bool:
+    """Whether the component itself, not a module in it, has a parameter."""
+    root = component.modules[ROOT]
+    return len(root.tensors) > root.buffers
 
 
 def by_leaf(component: Component) -> bool:

@@ -28,15 +28,16 @@ def _unbind(rows: list[list[list[int]]]) -> tuple[Binding, ...]:
 
 def _component(part: Component) -> list[Any]:
     modules = [
-        [m.path, m.kind, [list(t) for t in m.tensors], m.linear, m.block] for m in part.modules
+        [m.path, m.kind, [list(t) for t in m.tensors], m.linear, m.block, m.buffers]
+        for m in part.modules
     ]
     return [part.name, part.kind, part.dtype, modules]
 
 
 def _uncomponent(row: list[Any]) -> Component:
     modules = tuple(
-        Module(path, kind, tuple((n, s, d) for n, s, d in tensors), linear, block)
-        for path, kind, tensors, linear, block in row[3]
+        Module(path, kind, tuple((n, s, d) for n, s, d in tensors), linear, block, buffers)
+        for path, kind, tensors, linear, block, buffers in row[3]
     )
     return Component(row[0], row[1], row[2], modules)
 

@@ -48,14 +48,19 @@ def describe(name: str, module: torch.nn.Module) -> Component:
     dtype = "float32"
     for path, owner in module.named_modules():
         tensors = []
-        own = [*owner.named_parameters(recurse=False), *owner.named_buffers(recurse=False)]
-        for label, tensor in own:
+        parameters = list(owner.named_parameters(recurse=False))
+        buffers = list(owner.named_buffers(recurse=False))
+        kept = 0  # buffers among the tensors
+        for label, tensor in [*parameters, *buffers]:
             if id(tensor) not in seen:
                 seen.add(id(tensor))
                 kind = str(tensor.dtype).removeprefix("torch.")
                 tensors.append((label, tensor.numel() * tensor.element_size(), kind))
+                kept += not isinstance(tensor, torch.nn.Parameter)
         linear = isinstance(owner, torch.nn.Linear)
-        modules.append(Module(path, type(owner).__name__, tuple(tensors), linear, path in blocks))
+        modules.append(
+            Module(path, type(owner).__name__, tuple(tensors), linear, path in blocks, kept)
+        )
     sizes: dict[str, int] = {}
     for item in modules:
         for _, size, kind in item.tensors:

@@ -72,6 +72,7 @@ class Stream:
 class Module:
     """A module of a component: its dotted path, class and the byte sizes of the tensors it owns directly.
 
+    The last ``buffers`` of the tensors are buffers, the others parameters.
     ``linear`` says that it is a torch.nn.Linear (what weight quantizers replace) and ``block`` that it is an element
     of a ModuleList or Sequential directly under the component (what block-level group offload groups).
     """
@@ -81,6 +82,7 @@ class Module:
     tensors: tuple[tuple[str, int, str], ...]  # (name, bytes, dtype)
     linear: bool = False
     block: bool = False
+    buffers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
