@@ -1,4 +1,4 @@
-"""Dry-run every library model at its default size and write docs/models.md.
+"""Dry-run every library model in each of its tasks at its default size and write docs/models.md.
 
     python scripts/dry_run_table.py [MODEL ...]
 
@@ -19,28 +19,28 @@ from cardfit.library.models import Model
 from cardfit.library.rules import resolve
 from cardfit.plan.prompts import prompt_matters
 from cardfit.predict.memory import estimate
-from cardfit.request import Request, Settings
+from cardfit.request import Request, Settings, Task
 from cardfit.trace.cache import cached
 from cardfit.units import gib
 
 PAGE = Path(__file__).parents[1] / "docs" / "models.md"
-HEAD = """# Every model, dry-run at its default size
+HEAD = """# Every model in every task, dry-run at its default size
 
 Written by `python scripts/dry_run_table.py`; a test holds it to what runs now. GiB allocated at the peak, batch 1,
 recommended dtypes, nothing tiled: with everything on the card, and with model offload. The stage that decides stands
 behind the figure.
 
-| model | pipeline | request | verified | all on the card | model offload |
+| model | task | pipeline | request | verified | all on the card | model offload |
 |---|---|---|---|---|---|
 """
 
 
-def row(model: Model) -> str:
-    """The model's line of the table."""
-    request, _ = resolve(model, Request(model=model.id))
+def row(model: Model, task: Task) -> str:
+    """The line of the table for what ``model`` does in ``task``."""
+    request, _ = resolve(model, Request(model=model.id, task=task))
     frames = f" x {request.num_frames}" if model.is_video else ""
     asked = f"{request.width} x {request.height}{frames}, {request.num_inference_steps} steps"
-    head = f"| {model.id} | {model.pipeline} | {asked} | {'yes' if model.verified else 'no'} |"
+    head = f"| {model.id} | {task} | {model.pipeline_for(task)} | {asked} | {'yes' if model.verified else 'no'} |"
     try:
         trace, _ = cached(model, request, Settings(vae_tiling=model.vae.tiling_required))
     except CardfitError as error:
@@ -56,7 +56,8 @@ def row(model: Model) -> str:
 def main(names: list[str]) -> None:
     """Write the page (all models), or print the rows of the models named."""
     models = [m for m in all_models() if not names or m.id in names]
-    rows = [row(model) for model in track(models, description="dry runs")]
+    jobs = [(model, task) for model in models for task in model.tasks]
+    rows = [row(*job) for job in track(jobs, description="dry runs")]
     if names:
         print("\n".join(rows))
     else:

@@ -22,6 +22,7 @@ from cardfit.units import KIB, MIB
 # cuBLAS's workspace as torch sets it: ":4096:2:16:8" before Hopper, 32 MiB from Hopper on
 CUBLAS_WORKSPACE_BYTES = 2 * 4096 * KIB + 8 * 16 * KIB
 CUBLAS_WORKSPACE_HOPPER_BYTES = 32 * MIB
+_BIRTH, _DEATH, _WORKSPACE = int(Op.BIRTH), int(Op.DEATH), int(Op.WORKSPACE)
 _HOPPER_ON = ("Hopper", "Blackwell")
 LEFT_OUT = (
     "the CUDA context, which counts against the card beside the allocator",
@@ -134,14 +135,14 @@ class _Replay:
     ) -> None:
         allocator = self.allocator
         for op, a, b, site in events:
-            if op == Op.BIRTH:
+            if op == _BIRTH:
                 self.site = site
                 ids[a + shift] = allocator.allocate(b)
                 if allocator.allocated_bytes > self.stage.allocated:
                     self._note(site)
-            elif op == Op.DEATH:
+            elif op == _DEATH:
                 allocator.free(ids.pop(a + shift))
-            elif op == Op.WORKSPACE:
+            elif op == _WORKSPACE:
                 self.site = site
                 block = allocator.allocate(b)
                 if allocator.allocated_bytes > self.stage.allocated:
