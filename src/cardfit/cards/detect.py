@@ -12,6 +12,7 @@ import platform
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -149,10 +150,8 @@ def identify(
 def ram_bytes(root: Path = Path("/")) -> int | None:
     """The machine's RAM: from psutil if it is there, else from /proc/meminfo, else ``None``."""
     if root == Path("/"):
-        try:
+        with suppress(ImportError):
             return int(importlib.import_module("psutil").virtual_memory().total)
-        except ImportError:
-            pass
     found = re.search(r"^MemTotal:\s+(\d+) kB", _read(root / "proc/meminfo"), re.MULTILINE)
     return None if found is None else int(found[1]) * KIB
 

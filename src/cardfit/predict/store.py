@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -38,10 +39,9 @@ def kept(
     name = cache.name_of("estimate", *parts, placed, architecture, limit_bytes, bands())
     found = cache.read(name)
     if found is not None:
-        try:
+        # a damaged file: replay again and write it anew
+        with suppress(AttributeError, KeyError, TypeError):
             return _decoded(found)
-        except (AttributeError, KeyError, TypeError):
-            pass  # a damaged file: replay again and write it anew
     estimate = replay(trace, settings, architecture=architecture, limit_bytes=limit_bytes)
     cache.write(name, asdict(estimate))
     return estimate

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Trace
 from cardfit.units import MIB
 
-LAYOUT = 5  # of what a file holds, and of the rules that made it
+LAYOUT = 6  # of what a file holds, and of the rules that made it
 MAX_FILE_BYTES = 256 * MIB
 MAX_CONTENT_BYTES = 4 * MAX_FILE_BYTES  # once unpacked
 _SHAPING = {
@@ -71,7 +72,7 @@ def shaping(settings: Settings) -> dict[str, Any]:
 
 def trace_parts(model: Model, request: ExactRequest, settings: Settings) -> tuple[object, ...]:
     """Everything that shapes a trace."""
-    asked = request.model_dump(exclude={"model", "seed", "runtime", "fps"})
+    asked = request.model_dump(exclude={"model", "seed", "runtime"})
     return (model.model_dump(by_alias=True), asked, shaping(settings), versions())
 
 
@@ -118,10 +119,9 @@ def cached(
     name = name_of("trace", *trace_parts(model, request, settings))
     found = read(name)
     if found is not None:
-        try:
+        # a damaged file: trace again and write it anew
+        with suppress(KeyError, TypeError, ValueError, IndexError):
             return decode(found, request, settings), ()
-        except (KeyError, TypeError, ValueError, IndexError):
-            pass  # a damaged file: trace again and write it anew
     from cardfit.trace.dryrun import dry_run
 
     shaped = Settings.model_validate(shaping(settings))

@@ -162,6 +162,7 @@ def call_arguments(
         "num_images_per_prompt": request.batch,
         "num_videos_per_prompt": request.batch,
         "max_sequence_length": model.defaults.max_sequence_length,
+        "frame_rate": request.fps,
         "decode_chunk_size": settings.decode_chunk_size or model.defaults.decode_chunk_size,
         "output_type": "pt",
         model.defaults.guidance_argument: guidance,
