@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import types
 
@@ -10,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardfit.library import load
-from cardfit.library.rules import resolve
 from cardfit.report import code
-from cardfit.request import OFFLOADS, QUANTIZATIONS, ExactRequest, Request, Settings
+from cardfit.request import OFFLOADS, QUANTIZATIONS, ExactRequest, Settings
 
 WAN = code.Recipe(
     pipeline="WanPipeline",
@@ -192,20 +191,135 @@ def test_every_vae_takes_the_tile_arguments_that_are_printed():
         assert bool(tiling[0].keywords) == ("tile_sample_min_height" in takes), model.id
 
 
-def test_a_vae_goes_by_leaves_when_the_rest_goes_by_blocks():
-    recipe = code.Recipe.of(load("flux.1-dev"))
-    request, _ = resolve(load("flux.1-dev"), Request(model="flux.1-dev"))
-    text = "\n".join(code.body(request, Settings(offload="group-block"), recipe))
-    whole, vae = text.index("pipe.enable_group_offload("), text.index("pipe.vae.enable_group")
-    assert whole < vae
-    assert 'exclude_modules=["vae"]' in text[whole:vae]
-    assert 'offload_type="leaf_level"' in text[vae:]
+def test_a_vae_goes_by_leaves_before_the_rest_goes_by_blocks():
+    """The other way round the pipeline would first put the VAE on the card."""
+    source = text(Settings(offload="group-block"))
+    vae, whole = source.index("pipe.vae.enable_group_off"), source.index("pipe.enable_group_off")
+    assert vae < whole
+    assert 'offload_type="leaf_level"' in source[vae:whole]
+    assert 'exclude_modules=["vae"]' in source[whole:]
+    assert "exclude_modules" not in text(Settings(offload="group-leaf"))
 
 
-def test_layerwise_casting_of_a_text_encoder_is_a_hook_function():
-    recipe = code.Recipe.of(load("flux.1-dev"))
-    request, _ = resolve(load("flux.1-dev"), Request(model="flux.1-dev"))
-    schemes = {"transformer": "fp8-layerwise", "text_encoder_2": "fp8-layerwise"}
-    text = "\n".join(code.body(request, Settings(quantization=schemes), recipe))
-    assert "pipe.transformer.enable_layerwise_casting(" in text
-    assert "apply_layerwise_casting(\n    pipe.text_encoder_2," in text
+def test_every_model_casts_by_method_or_by_hook_as_its_class_allows():
+    pytest.importorskip("diffusers")
+    from cardfit.library.load import all_models
+
+    kinds = set()
+    for model in all_models():
+        recipe = code.Recipe.of(model)
+        for name, path in recipe.classes.items():
+            module, _, kind = path.rpartition(".")
+            if path in kinds or module.partition(".")[0] not in ("diffusers", "transformers"):
+                continue
+            kinds.add(path)
+            real = getattr(importlib.import_module(module), kind)
+            source = text(Settings(quantization={name: "fp8-layerwise"}), recipe)
+            by_method = f"pipe.{name}.enable_layerwise_casting(" in source
+            assert by_method == hasattr(real, "enable_layerwise_casting"), path
+            imported = "from diffusers.hooks import apply_layerwise_casting" in source
+            assert imported == (not by_method), path
+    assert len(kinds) > 40
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A real PixArt pipeline of a few kilobytes and, in order, which weights diffusers' own hooks send where."""
+    torch, diffusers = pytest.importorskip("torch"), pytest.importorskip("diffusers")
+    from diffusers.hooks import group_offloading
+    from transformers import T5Config, T5EncoderModel
+
+    torch.manual_seed(0)
+    denoiser = diffusers.PixArtTransformer2DModel(
+        sample_size=4,
+        num_layers=2,
+        patch_size=2,
+        attention_head_dim=4,
+        num_attention_heads=2,
+        in_channels=4,
+        out_channels=8,
+        cross_attention_dim=8,
+        caption_channels=16,
+        use_additional_conditions=False,
+    )
+    sizes = {"vocab_size": 32, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2}
+    encoder = T5EncoderModel(T5Config(**sizes, num_heads=2, feed_forward_proj="gated-gelu"))
+    vae = diffusers.AutoencoderKL(block_out_channels=(8,), norm_num_groups=2, sample_size=8)
+    pipe = diffusers.PixArtAlphaPipeline(
+        tokenizer=None,
+        text_encoder=encoder.to(torch.bfloat16),
+        vae=vae.to(torch.bfloat16),
+        transformer=denoiser.to(torch.bfloat16),
+        scheduler=diffusers.DDIMScheduler(),
+    )
+    loaded = types.SimpleNamespace(from_pretrained=lambda *_, **__: pipe)
+    monkeypatch.setattr(diffusers, "PixArtAlphaPipeline", loaded)
+    groups = []
+
+    class Group(group_offloading.ModuleGroup):
+        def _init_cpu_param_dict(self):
+            groups.append(self)
+            return {}
+
+        def onload_(self): ...
+
+        def offload_(self): ...
+
+    backend = types.SimpleNamespace(Stream=lambda: types.SimpleNamespace(synchronize=lambda: None))
+    monkeypatch.setattr(group_offloading, "ModuleGroup", Group)
+    monkeypatch.setattr(group_offloading, "TorchDeviceBackend", lambda _: backend)
+    return types.SimpleNamespace(pipe=pipe, groups=groups)
+
+
+PIXART = code.Recipe(
+    pipeline="PixArtAlphaPipeline",
+    repo_id="tiny",
+    dtypes={"transformer": "bfloat16", "text_encoder": "bfloat16", "vae": "bfloat16"},
+    classes={
+        "transformer": "diffusers.PixArtTransformer2DModel",
+        "text_encoder": "transformers.T5EncoderModel",
+        "vae": "diffusers.AutoencoderKL",
+    },
+)
+
+
+def up_to_the_call(knobs: Settings) -> None:
+    """Execute the printed lines before ``result = pipe(``."""
+    source = text(knobs, PIXART, task="text-to-image", num_frames=1, fps=None)
+    exec(compile(source.partition("result = pipe(")[0], "printed", "exec"), {})
+
+
+def test_the_offload_lines_hook_a_real_pipeline(tiny):
+    """Every weight of the VAE is in a group of one leaf, each block of the denoiser in one group of its own."""
+    up_to_the_call(Settings(offload="group-block"))
+    held = [
+        {id(p) for p in (*g.parameters, *(p for m in g.modules for p in m.parameters()))}
+        for g in tiny.groups
+    ]
+    blocks = tiny.pipe.transformer.transformer_blocks
+    assert all({id(p) for p in block.parameters()} in held for block in blocks)
+    for leaf in tiny.pipe.vae.modules():
+        own = {id(p) for p in leaf.parameters(recurse=False)}
+        assert not own or own in held
+    assert {g.stream is not None for g in tiny.groups} == {True, False}  # unmatched ones have none
+    assert {p.device.type for p in tiny.pipe.vae.parameters()} == {"cpu"}
+
+
+def test_the_casting_lines_leave_a_real_text_encoder_able_to_run(tiny):
+    """T5 feeds its ``wo`` in the dtype that layer is stored in: cast as well, it would fail."""
+    import torch
+
+    schemes = {"transformer": "fp8-layerwise", "text_encoder": "fp8-layerwise"}
+    tiny.pipe.to = lambda device: tiny.pipe  # there is no card
+    up_to_the_call(Settings(offload="none", quantization=schemes))
+    encoder, denoiser = tiny.pipe.text_encoder, tiny.pipe.transformer
+    dense = encoder.encoder.block[0].layer[1].DenseReluDense
+    assert (dense.wi_0.weight.dtype, dense.wo.weight.dtype) == (
+        torch.float8_e4m3fn,
+        torch.bfloat16,
+    )
+    first = denoiser.transformer_blocks[0].attn1.to_q
+    assert first.weight.dtype == torch.float8_e4m3fn
+    with torch.no_grad():
+        out = encoder(torch.arange(8)[None])[0]
+    assert out.dtype == torch.bfloat16 and bool(out.isfinite().all())

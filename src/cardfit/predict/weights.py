@@ -120,7 +120,11 @@ def _casts(component: Component, module: Module) -> bool:
     """Whether layerwise casting hooks this module of ``component``."""
     if not (module.linear or module.kind in _CASTABLE):
         return False
-    patterns = (*LAYERWISE_SKIPPED, *LAYERWISE_SKIPPED_BY_CLASS.get(component.kind, ()))
+    patterns = (
+        *LAYERWISE_SKIPPED,
+        *LAYERWISE_SKIPPED_BY_CLASS.get(component.kind, ()),
+        *NOT_CONVERTED_BY_CLASS.get(component.kind, ()),  # T5 reads the dtype of its `wo`
+    )
     names = module.path.split(".")
     holders = [".".join(names[: end + 1]) for end in range(len(names))]
     return not any(re.search(pattern, holder) for pattern in patterns for holder in holders)

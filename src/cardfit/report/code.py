@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from cardfit.library.models import Model
 from cardfit.plan.answer import Answer, Pick
+from cardfit.predict.weights import NOT_CONVERTED_BY_CLASS
 from cardfit.report import words
 from cardfit.request import Dtype, ExactRequest, Quantization, Settings
 
@@ -98,7 +99,7 @@ def body(request: ExactRequest, settings: Settings, recipe: Recipe) -> list[str]
     schemes = {name: scheme for name, scheme in settings.quantization.items() if scheme != "none"}
     quantized, quantization_imports = _quantization(schemes, recipe)
     return [
-        *_imports(request, recipe, quantization_imports),
+        *_imports(request, recipe, [*quantization_imports, *_casting_imports(schemes, recipe)]),
         "",
         *quantized,
         *_load(recipe, dtypes, bool(quantized)),
@@ -130,8 +131,7 @@ def _quantization(
     for name, scheme in schemes.items():
         if scheme == "fp8-layerwise":
             continue
-        library = recipe.classes.get(name, "diffusers.").partition(".")[0]
-        prefix = "Transformers" if library == "transformers" else "Diffusers"
+        prefix = "Transformers" if _of_transformers(recipe, name) else "Diffusers"
         library = prefix.lower()
         if scheme in _BNB_ARGUMENTS:
             arguments = [f"            {each}," for each in _BNB_ARGUMENTS[scheme]]
@@ -166,6 +166,26 @@ def _load(recipe: Recipe, dtypes: dict[str, Dtype], quantized: bool) -> list[str
     return [*lines, ")"]
 
 
+def _of_transformers(recipe: Recipe, name: str) -> bool:
+    """Whether a component is a model of transformers, as the safety checker that diffusers defines is."""
+    path = recipe.classes.get(name, "")
+    return path.startswith("transformers.") or path.endswith("SafetyChecker")
+
+
+def _kept(recipe: Recipe, name: str) -> tuple[str, ...]:
+    """Layers that casting would break: T5 turns what it feeds them to the dtype their weight is stored in."""
+    return NOT_CONVERTED_BY_CLASS.get(recipe.classes.get(name, "").rpartition(".")[2], ())
+
+
+def _casting_imports(schemes: Mapping[str, Quantization], recipe: Recipe) -> list[str]:
+    cast = [name for name, scheme in schemes.items() if scheme == "fp8-layerwise"]
+    hooked = [name for name in cast if _of_transformers(recipe, name)]
+    found = ["from diffusers.hooks import apply_layerwise_casting"] if hooked else []
+    if any(_kept(recipe, name) for name in hooked):
+        found.append("from diffusers.hooks.layerwise_casting import DEFAULT_SKIP_MODULES_PATTERN")
+    return found
+
+
 def _casting(
     schemes: Mapping[str, Quantization], dtypes: dict[str, Dtype], recipe: Recipe
 ) -> list[str]:
@@ -174,20 +194,18 @@ def _casting(
     for name, scheme in schemes.items():
         if scheme != "fp8-layerwise":
             continue
-        arguments = [
+        if _of_transformers(recipe, name):
+            found += ["apply_layerwise_casting(", f"    pipe.{name},"]
+        else:
+            found.append(f"pipe.{name}.enable_layerwise_casting(")
+        found += [
             "    storage_dtype=torch.float8_e4m3fn,",
             f"    compute_dtype=torch.{dtypes.get(name, 'bfloat16')},",
-            ")",
         ]
-        if recipe.classes.get(name, "diffusers.").startswith("diffusers."):
-            found += [f"pipe.{name}.enable_layerwise_casting(", *arguments]
-        else:
-            found += [
-                "from diffusers.hooks import apply_layerwise_casting",
-                "apply_layerwise_casting(",
-                f"    pipe.{name},",
-                *arguments,
-            ]
+        if _of_transformers(recipe, name) and (kept := _kept(recipe, name)):
+            names = ", ".join(f'"{each}"' for each in kept)
+            found.append(f"    skip_modules_pattern=(*DEFAULT_SKIP_MODULES_PATTERN, {names}),")
+        found.append(")")
     return found
 
 
@@ -206,22 +224,21 @@ def _offload(settings: Settings, recipe: Recipe) -> list[str]:
     if settings.offload == "group-leaf":
         return _group("pipe", 'offload_type="leaf_level"')
     if settings.offload == "group-block":
-        # block-level hooks sit on forward, which decoding never calls: a VAE goes by leaves
+        # hooks of blocks wait for forward, which decoding never calls, so a VAE goes by leaves; it comes first because
+        # the pipeline moves what it excludes to the card, unless that has hooks (diffusers then only warns)
         autoencoders = [
             name
             for name, path in recipe.classes.items()
             if path.rpartition(".")[2].startswith("Autoencoder")
         ]
-        names = ", ".join(f'"{name}"' for name in autoencoders)
-        lines = _group(
-            "pipe",
-            'offload_type="block_level"',
-            "num_blocks_per_group=1",
-            f"exclude_modules=[{names}]",
-        )
+        lines = []
         for name in autoencoders:
             lines += _group(f"pipe.{name}", 'offload_type="leaf_level"')
-        return lines
+        names = ", ".join(f'"{name}"' for name in autoencoders)
+        excluded = [f"exclude_modules=[{names}]"] if autoencoders else []
+        return lines + _group(
+            "pipe", 'offload_type="block_level"', "num_blocks_per_group=1", *excluded
+        )
     return ['pipe.to("cuda")']
 
 

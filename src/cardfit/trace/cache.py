@@ -26,7 +26,7 @@ from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Trace
 from cardfit.units import MIB
 
-LAYOUT = 6  # of what a file holds, and of the rules that made it
+LAYOUT = 7  # of what a file holds, and of the rules that made it
 MAX_FILE_BYTES = 256 * MIB
 MAX_CONTENT_BYTES = 4 * MAX_FILE_BYTES  # once unpacked
 _SHAPING = {
