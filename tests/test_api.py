@@ -273,6 +273,15 @@ def test_lists() -> None:
 
 
 def test_the_verbs_are_the_public_list() -> None:
-    assert sorted(api.__all__) == ["cards", "matrix", "model", "models", "offers", "plan", "trace"]
+    assert sorted(api.__all__) == [
+        "accuracy",
+        "cards",
+        "matrix",
+        "model",
+        "models",
+        "offers",
+        "plan",
+        "trace",
+    ]
     for name in api.__all__:
         assert (getattr(api, name).__doc__ or "").strip()

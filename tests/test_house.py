@@ -39,6 +39,7 @@ def test_the_public_names_are_exactly_these():
         "Note",
         "Request",
         "Settings",
+        "accuracy",
         "cards",
         "matrix",
         "model",

@@ -1,8 +1,8 @@
 """cardfit: which GPU this exact diffusion pipeline needs, how it must be set and what it will cost.
 
 The verbs of the command line under the same names: ``cardfit.plan(request, settings)`` and the rest. Everything is
-loaded when it is first used, so that ``import cardfit`` costs nothing. ``plan``, ``trace``, ``cards`` and ``offers``
-are rooms of the house and verbs at once: the package can be imported from and called.
+loaded when it is first used, so that ``import cardfit`` costs nothing. ``accuracy``, ``plan``, ``trace``, ``cards``
+and ``offers`` are rooms of the house and verbs at once: the package can be imported from and called.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = [
     "Note",
     "Request",
     "Settings",
+    "accuracy",
     "cards",
     "matrix",
     "model",
@@ -45,7 +46,7 @@ _HOMES = {
     "model": "cardfit.api",
     "models": "cardfit.api",
 }
-_ROOM_VERBS = frozenset({"cards", "offers", "plan", "trace"})
+_ROOM_VERBS = frozenset({"accuracy", "cards", "offers", "plan", "trace"})
 
 
 class _VerbRoom(ModuleType):

@@ -1,4 +1,4 @@
-"""The public verbs, under the names of the commands: plan, matrix, trace, models, model, cards, offers.
+"""The public verbs, under the names of the commands: plan, matrix, trace, models, cards, offers, accuracy.
 
 This is the only place that loads things: library entries, card and offer files, the cached dry
 run. The rooms below are handed nouns and return nouns. Every verb returns what its command prints
@@ -38,10 +38,11 @@ from cardfit.plan.verdict import Host, Os
 from cardfit.request import ExactRequest, Request, Settings, Task
 
 if TYPE_CHECKING:
+    from cardfit.accuracy.score import Accuracy
     from cardfit.predict.estimate import MemoryEstimate
     from cardfit.trace.stream import Trace
 
-__all__ = ["cards", "matrix", "model", "models", "offers", "plan", "trace"]
+__all__ = ["accuracy", "cards", "matrix", "model", "models", "offers", "plan", "trace"]
 
 Progress = Callable[[str, float | None], None]
 _EXTRA = ("torch", "diffusers", "transformers", "accelerate", "tokenizers")
@@ -400,3 +401,20 @@ def _offer_rows(card: Card, market: Sequence[Offer], today: date) -> tuple[Offer
 def _own_currency(market: Sequence[Offer]) -> str | None:
     """The currency of the reader's own offers, where there are any: prices are compared in it."""
     return next((offer.currency for offer in market if offer.own), None)
+
+
+def accuracy(file: Path, *, progress: Progress | None = None) -> Accuracy:
+    """Published measurements in ``file`` against predictions, with simpler rules on the same rows.
+
+    Rows that cannot be rebuilt are skipped with a reason of a closed list. Raises BadFile for a file with another
+    header, MissingExtra when a dry run is needed and torch or diffusers is not installed.
+    """
+    try:
+        from cardfit.accuracy.score import score
+
+        return score(file, progress=_tracing(progress))
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in _EXTRA:
+            raise
+        raise MissingExtra("accuracy-needs-trace", package=package) from missing

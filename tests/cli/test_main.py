@@ -153,14 +153,16 @@ def test_single_pages(capsys):
     assert "RTX 4090" in text and "WanPipeline" in text
 
 
-@pytest.mark.parametrize("name", ["planfile", "request", "settings", "answer", "matrix"])
+@pytest.mark.parametrize(
+    "name", ["planfile", "request", "settings", "answer", "matrix", "accuracy"]
+)
 def test_schemas_are_json_schema(name, capsys):
     assert run(["schema", name]) == 0
     assert json.loads(capsys.readouterr().out)["type"] == "object"
 
 
 @pytest.mark.parametrize(
-    "command", ["plan", "matrix", "trace", "cards", "models", "offers", "schema"]
+    "command", ["plan", "matrix", "trace", "cards", "models", "offers", "accuracy", "schema"]
 )
 def test_every_command_has_help_with_an_example(command, capsys):
     assert run([command, "--help"]) == 0

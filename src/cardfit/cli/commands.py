@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from cardfit.cli import typed
+from cardfit.cli.accuracy import accuracy
 from cardfit.cli.flags import (
     As,
     Os,
@@ -308,12 +309,13 @@ def offers(
 
 def schema(
     name: Annotated[
-        Literal["planfile", "request", "settings", "answer", "matrix"],
+        Literal["planfile", "request", "settings", "answer", "matrix", "accuracy"],
         Parameter(help=say("help-schema")),
     ] = "planfile",
     /,
 ) -> int:
-    """The JSON Schema of what cardfit reads (planfile, request, settings) or prints (answer, matrix).
+    """The JSON Schema of what cardfit reads (planfile, request, settings) or prints (answer, matrix,
+    accuracy).
 
     Try:
 
@@ -323,6 +325,7 @@ def schema(
 
     from pydantic import BaseModel
 
+    from cardfit.accuracy.score import Accuracy
     from cardfit.plan.answer import Answer
     from cardfit.plan.matrix import Matrix
     from cardfit.report import out
@@ -334,12 +337,13 @@ def schema(
         "settings": Settings,
         "answer": Answer,
         "matrix": Matrix,
+        "accuracy": Accuracy,
     }
     mode: Literal["serialization", "validation"] = (
-        "serialization" if name in ("answer", "matrix") else "validation"
+        "serialization" if name in ("answer", "matrix", "accuracy") else "validation"
     )
     out.write(json_.dumps(known[name].model_json_schema(mode=mode), indent=2, ensure_ascii=False))
     return ANSWERED
 
 
-COMMANDS: Sequence[Any] = (plan, matrix, trace, models, cards, offers, schema)
+COMMANDS: Sequence[Any] = (plan, matrix, trace, models, cards, offers, accuracy, schema)

@@ -10,11 +10,22 @@ import gettext
 from collections.abc import Mapping
 from pathlib import Path
 
-from cardfit.messages import cards, cli, library, offers, plan, predict, report, request, trace
+from cardfit.messages import (
+    accuracy,
+    cards,
+    cli,
+    library,
+    offers,
+    plan,
+    predict,
+    report,
+    request,
+    trace,
+)
 
 TEXTS: dict[str, str] = {
     code: text
-    for room in (library, request, cards, offers, trace, predict, plan, report, cli)
+    for room in (library, request, cards, offers, trace, predict, plan, accuracy, report, cli)
     for code, text in room.TEXTS.items()
 }
 

@@ -23,9 +23,34 @@ Task = Literal[
 Dtype = Literal["float32", "float16", "bfloat16"]
 Offload = Literal["none", "model", "group-block", "group-leaf", "sequential"]
 Quantization = Literal[
-    "none", "fp8-layerwise", "bnb-int8", "bnb-nf4", "torchao-int8", "torchao-fp8", "torchao-int4"
+    "none",
+    "fp8-layerwise",
+    "bnb-int8",
+    "bnb-nf4",
+    "torchao-int8",
+    "torchao-int8dq",
+    "torchao-fp8",
+    "torchao-fp8dq",
+    "torchao-int4",
+    "quanto-int8",
+    "quanto-fp8",
+    "quanto-int4",
+    "quanto-int2",
+    "gguf-q8_0",
+    "gguf-q6_k",
+    "gguf-q5_k",
+    "gguf-q5_1",
+    "gguf-q5_0",
+    "gguf-q4_k",
+    "gguf-q4_1",
+    "gguf-q4_0",
+    "gguf-q3_k",
+    "gguf-q2_k",
+    "svdq-int4",
+    "svdq-nvfp4",
 ]
-Attention = Literal["sdpa", "math"]
+# sdpa: the kernel that torch picks on the card; the others by name
+Attention = Literal["sdpa", "flash", "efficient", "math"]
 
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 OFFLOADS: tuple[Offload, ...] = get_args(Offload)
@@ -36,6 +61,16 @@ _Side = Annotated[int, Field(ge=16, le=16384)]
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Lora(_Frozen):
+    """A low-rank adapter: kept beside the weights it changes, or fused into them."""
+
+    rank: Annotated[int, Field(ge=1, le=4096, description="rank of both factors")]
+    fused: Annotated[bool, Field(description="added into the weights before the run")] = False
+    dtype: Annotated[
+        Dtype | None, Field(description="of the factors; the component's own when left out")
+    ] = None
 
 
 class Request(_Frozen):
@@ -64,6 +99,9 @@ class Request(_Frozen):
         int | None, Field(ge=1, le=4096, description="tokens in the prompt")
     ] = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    loras: Annotated[
+        tuple[Lora, ...], Field(max_length=16, description="adapters laid over the denoiser")
+    ] = ()
     runtime: Annotated[
         Literal["diffusers", "comfyui"], Field(description="which program runs it")
     ] = "diffusers"
@@ -106,6 +144,38 @@ class Settings(_Frozen):
         int | None, Field(ge=1, le=4096, description="frames decoded per call")
     ] = None
     attention: Annotated[Attention, Field(description="attention kernel")] = "sdpa"
+    prompt_embeds: Annotated[
+        bool | None,
+        Field(description="prompts arrive encoded: no text encoder on this card"),
+    ] = None
+    forward_chunking: Annotated[
+        int | None,
+        Field(ge=1, le=1_048_576, description="tokens per chunk of a feed-forward layer"),
+    ] = None
+    compile: Annotated[bool | None, Field(description="torch.compile on the denoiser")] = None
+    use_stream: Annotated[
+        bool | None, Field(description="group offload: copy the next group on a stream of its own")
+    ] = None
+    num_blocks_per_group: Annotated[
+        int | None, Field(ge=1, le=1024, description="group-block offload: blocks moved together")
+    ] = None
+    low_cpu_mem_usage: Annotated[
+        bool | None, Field(description="group offload: pin memory only while copying")
+    ] = None
+    offload_to_disk: Annotated[
+        bool | None, Field(description="group offload: weights wait on disk instead of in RAM")
+    ] = None
+    blocks_to_swap: Annotated[
+        int | None, Field(ge=1, le=1024, description="denoiser blocks that wait in host RAM")
+    ] = None
+    alloc_conf: Annotated[
+        str | None,
+        Field(
+            max_length=200,
+            description="PYTORCH_CUDA_ALLOC_CONF: expandable_segments, max_split_size_mb, "
+            "garbage_collection_threshold",
+        ),
+    ] = None
 
 
 class PlanFile(_Frozen):

@@ -1,0 +1,47 @@
+"""Sentences of the room `accuracy`."""
+
+from cardfit.messages.mark import N_
+
+TEXTS: dict[str, str] = {
+    "help-measured": N_(
+        "CSV of published measurements, with the header of benchmarks/data/measured.csv"
+    ),
+    "accuracy-col-kind": N_("figure"),
+    "accuracy-col-rows": N_("rows"),
+    "accuracy-col-median": N_("median"),
+    "accuracy-col-p90": N_("90 % within"),
+    "accuracy-col-worst": N_("worst"),
+    "accuracy-col-measured": N_("measured"),
+    "accuracy-col-predicted": N_("predicted"),
+    "accuracy-col-error": N_("error"),
+    "accuracy-col-family": N_("family"),
+    "accuracy-col-why": N_("not scored because"),
+    "accuracy-kind-allocated": N_("allocated"),
+    "accuracy-kind-reserved": N_("reserved"),
+    "accuracy-kind-device": N_("whole card"),
+    "accuracy-kind-unnamed": N_("kind not named"),
+    "accuracy-kind-rule": N_("rule of thumb: weights x 1.15"),
+    "accuracy-kind-weights_only": N_("weights only"),
+    "accuracy-scored": N_("{scored} rows scored, {skipped} not; sizes in {unit}"),
+    "accuracy-needs-trace": N_(
+        "Scoring published rows runs their pipelines without weights, which needs the package "
+        "{package}. Install torch and then: pip install 'cardfit[trace]'"
+    ),
+    "accuracy-bad-value": N_(
+        'row {row} ({id}), column {column}: "{found}" cannot be read; skipped'
+    ),
+    "accuracy-why-out_of_memory_row": N_("the run ended out of memory: it has no peak"),
+    "accuracy-why-multi_gpu": N_("several cards"),
+    "accuracy-why-other_runtime": N_("a program other than diffusers"),
+    "accuracy-why-no_peak": N_("no memory figure"),
+    "accuracy-why-no_size": N_("width, height or frames not stated"),
+    "accuracy-why-model_unknown": N_("a model that the library does not hold"),
+    "accuracy-why-scheme_unknown": N_("a precision or quantization without a rule"),
+    "accuracy-why-offload_unknown": N_("an offload mode that is not stated or has no rule"),
+    "accuracy-why-load_peak": N_("the figure is the peak of loading"),
+    "accuracy-why-tile_unknown": N_("tiled at a size that the source does not state"),
+    "accuracy-why-suspect": N_("the source itself doubts the figure"),
+    "accuracy-why-bad_value": N_("a number or unit that cannot be read"),
+    "accuracy-why-scope_unknown": N_("what was measured is not stated, or is no peak"),
+    "accuracy-why-dry_run_failed": N_("the pipeline refused the request or stopped"),
+}

@@ -1,0 +1,120 @@
+"""Predicted against published: the summary, the rows by source and family, the skips and the worst rows.
+
+In: an `Accuracy`. Out: lines. Sizes are GiB, errors percent of what was measured; rivals stand under the predictions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from cardfit.accuracy.rebuild import Why
+from cardfit.accuracy.score import KINDS, Accuracy, Errors
+from cardfit.messages import say
+from cardfit.report.grid import Column, Row, grid
+from cardfit.report.style import Style
+from cardfit.units import GIB_NAME, gib
+
+WORST = 15  # rows that are shown
+_RIVALS = ("rule", "weights_only")
+_SIZE_DIGITS = 3
+
+
+def lines(found: Accuracy, style: Style) -> list[str]:
+    """The whole page."""
+    counts = {"scored": len(found.rows), "skipped": len(found.skipped), "unit": GIB_NAME}
+    page = [say("accuracy-scored", counts), "", *_summary(found.summary, style)]
+    for title, groups in (
+        ("col-source", found.by_source),
+        ("accuracy-col-family", found.by_family),
+    ):
+        if groups:
+            page += ["", *_groups(say(title), groups, style)]
+    if found.skipped:
+        page += ["", *_skipped(found, style)]
+    if found.rows:
+        page += ["", *_worst(found, style)]
+    return page
+
+
+def remarks(found: Accuracy) -> Iterable[str]:
+    """One line for each cell that could not be read."""
+    for row in found.skipped:
+        if row.column is not None:
+            args = {"row": row.row, "id": row.id, "column": row.column, "found": row.detail}
+            yield f"{say('note')}  {say('accuracy-bad-value', args)}"
+
+
+def _figures(errors: Errors) -> list[str]:
+    return [
+        str(errors.n),
+        _pct(errors.median_abs_pct),
+        _pct(errors.p90_abs_pct),
+        _pct(errors.worst_pct, sign=True),
+    ]
+
+
+def _pct(value: float | None, *, sign: bool = False) -> str:
+    if value is None:
+        return ""
+    return f"{value:+.2f} %" if sign else f"{value:.2f} %"
+
+
+def _columns() -> list[Column]:
+    names = ("rows", "median", "p90", "worst")
+    return [Column(say(f"accuracy-col-{name}"), right=True) for name in names]
+
+
+def _summary(summary: Mapping[str, Errors], style: Style) -> list[str]:
+    rows: list[Row] = [
+        [say(f"accuracy-kind-{kind}"), *_figures(summary[kind])] for kind in (*KINDS, *_RIVALS)
+    ]
+    columns = [Column(say("accuracy-col-kind"), least=12), *_columns()]
+    return grid(columns, rows, style, indent=0)
+
+
+def _groups(title: str, groups: Mapping[str, Mapping[str, Errors]], style: Style) -> list[str]:
+    rows: list[Row] = [
+        [name, say(f"accuracy-kind-{kind}"), *_figures(errors)]
+        for name, kinds in groups.items()
+        for kind, errors in kinds.items()
+    ]
+    columns = [Column(title, least=12), Column(say("accuracy-col-kind"), least=9), *_columns()]
+    return grid(columns, rows, style, indent=0)
+
+
+def _skipped(found: Accuracy, style: Style) -> list[str]:
+    counts = Counter(row.why for row in found.skipped)
+    rows: list[Row] = [
+        [say(f"accuracy-why-{why.value}"), str(counts[why])] for why in Why if why in counts
+    ]
+    columns = [
+        Column(say("accuracy-col-why"), least=20),
+        Column(say("accuracy-col-rows"), right=True),
+    ]
+    return grid(columns, rows, style, indent=0)
+
+
+def _worst(found: Accuracy, style: Style) -> list[str]:
+    worst = sorted(found.rows, key=lambda row: -abs(row.error_pct))[:WORST]
+    rows: list[Row] = [
+        [
+            row.id,
+            row.model,
+            say(f"accuracy-kind-{row.kind}"),
+            gib(row.measured_bytes, _SIZE_DIGITS),
+            gib(row.predicted_bytes, _SIZE_DIGITS),
+            _pct(row.error_pct, sign=True),
+        ]
+        for row in worst
+    ]
+    columns = [
+        Column(say("col-id")),
+        Column(say("col-model"), least=14),
+        Column(say("accuracy-col-kind"), least=9),
+        *(
+            Column(say(f"accuracy-col-{name}"), right=True)
+            for name in ("measured", "predicted", "error")
+        ),
+    ]
+    return grid(columns, rows, style, indent=0)
