@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardfit.accuracy.rebuild import Why, rebuild
-from cardfit.accuracy.rivals import rule_bytes, weights_only_bytes
 from cardfit.accuracy.score import Errors, ScoredRow, error_pct, predicted_bytes, score, summary
 from cardfit.cards.usable import CONTEXT_LIKELY_BYTES
 from cardfit.predict.estimate import MemoryEstimate, StageMemory
@@ -21,7 +20,7 @@ from cardfit.trace.stream import Op
 from cardfit.units import GIB
 
 
-def scored(kind, error):
+def scored(kind, error, **rivals):
     return ScoredRow(
         id="a",
         kind=kind,
@@ -31,6 +30,7 @@ def scored(kind, error):
         source="s",
         family="f",
         model="m",
+        rivals=rivals,
     )
 
 
@@ -51,11 +51,15 @@ def test_the_median_is_under_the_90th_percentile_and_that_under_the_worst(errors
 
 
 def test_kinds_are_never_mixed():
-    rows = [scored("allocated", 1.0), scored("reserved", 5.0), scored("reserved", 7.0)]
-    found = summary(rows, [50.0, None], [None, -60.0])
+    rows = [
+        scored("allocated", 1.0, rule=50.0),
+        scored("reserved", 5.0, weights_only=-60.0),
+        scored("reserved", 7.0),
+    ]
+    found = summary(rows)
     assert found["allocated"].n == 1
     assert found["reserved"].median_abs_pct == 6
-    assert found["device"].n == found["unnamed"].n == 0
+    assert found["device"].n == found["unnamed"].n == found["comfyui"].n == 0
     assert (found["rule"].worst_pct, found["weights_only"].worst_pct) == (50, -60)
 
 
@@ -136,11 +140,11 @@ def test_a_decode_is_its_working_set(made):
     assert found("RTX 4090", Convolves) == 3 * GIB
 
 
-def test_rivals_by_hand(made):
-    settings = rebuild(made()).settings
-    assert weights_only_bytes(Traced, settings) == 28 * GIB
-    assert weights_only_bytes(Traced, settings, denoiser_only=True) == 20 * GIB
-    assert rule_bytes(Traced, settings) == round(1.15 * 28 * GIB)
+def test_a_decode_whose_source_counts_the_weights(made):
+    notes = "peak of the decode, weights included"
+    decode = rebuild(made(model="SDXL VAE", scope="decode_only", notes=notes))
+    assert predicted_bytes("allocated", decode, Traced, estimated()) == 31 * GIB
+    assert predicted_bytes("reserved", decode, Traced, estimated()) == 34 * GIB
 
 
 DECODE = {
@@ -191,7 +195,7 @@ def test_three_published_decodes(three):
         "family",
     } <= set(body["rows"][0])
     assert set(body["summary"]) == {
-        "allocated", "reserved", "device", "unnamed", "rule", "weights_only",
+        "allocated", "reserved", "device", "unnamed", "rule", "weights_only", "comfyui", "invokeai",
     }  # fmt: skip
     text = "\n".join(page.lines(found, Style()))
     assert "3 rows scored, 2 not" in text

@@ -55,13 +55,17 @@ class NotRebuilt(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What the row ran: enough for a dry run and a replay. ``scope`` is the part of the run that was measured."""
+    """What the row ran: enough for a dry run and a replay.
+
+    ``scope`` is the part of the run that was measured, ``working`` whether what the card held before was taken off.
+    """
 
     model: Model
     request: ExactRequest
     settings: Settings
     scope: Scope
     architecture: str | None
+    working: bool = False
 
 
 # Names that publications use and the library does not know. A bare "LTX-Video" is the first repository, 0.9.0.
@@ -76,6 +80,8 @@ PUBLISHED_NAMES: dict[str, str] = {
 _DIFFUSERS = re.compile(r"^diffusers\b|^onediff nexfort$|\(diffusers vae\)$", re.I)
 # InvokeAI decodes FLUX with an autoencoder of its own.
 _OWN_MODULES = (("invokeai", "flux vae"),)
+# The figure of a decode is its working set, unless the source says that the weights are in it.
+_LOADED = re.compile(r"\bweights (are )?(loaded|included)\b", re.I)
 _PART = re.compile(r"\s+(vae|transformer|unet)$", re.I)
 _BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 _SAYS: tuple[tuple[Why, re.Pattern[str]], ...] = (
@@ -166,7 +172,8 @@ def rebuild(row: Published) -> Rebuilt:
         settings_allowed(model, settings)
     except (CardfitError, ValueError) as error:
         raise NotRebuilt(Why.DRY_RUN_FAILED, str(error)) from error
-    return Rebuilt(model, request, settings, scope, architecture_of(row.gpu))
+    working = scope == "decode" and not _LOADED.search(row.notes)
+    return Rebuilt(model, request, settings, scope, architecture_of(row.gpu), working)
 
 
 def _refuse(row: Published) -> None:

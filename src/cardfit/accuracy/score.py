@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from cardfit.accuracy import rivals
+from cardfit.accuracy.bands import Band, band
 from cardfit.accuracy.rebuild import NotRebuilt, Rebuilt, Why, rebuild
 from cardfit.accuracy.rows import Kind, Published, read
 from cardfit.cards.usable import CONTEXT_LIKELY_BYTES
@@ -32,6 +32,7 @@ from cardfit.trace.stream import Op, Trace
 SCHEMA = "cardfit.accuracy/1"
 _HOPPER_ON = ("Hopper", "Blackwell")
 KINDS: tuple[Kind, ...] = ("allocated", "reserved", "device", "unnamed")
+BANDS: tuple[Kind, ...] = ("allocated", "reserved", "device")
 Progress = Callable[[str, float | None], None]
 
 
@@ -40,7 +41,10 @@ class _Frozen(BaseModel):
 
 
 class ScoredRow(_Frozen):
-    """One row: measured and predicted in bytes, ``error_pct`` is predicted against measured."""
+    """One row: measured and predicted in bytes, ``error_pct`` is predicted against measured.
+
+    ``rivals`` holds the same error of the simpler rules that speak of the row.
+    """
 
     id: str
     kind: Kind
@@ -50,6 +54,7 @@ class ScoredRow(_Frozen):
     source: str
     family: str
     model: str
+    rivals: dict[str, float] = {}
 
 
 class SkippedRow(_Frozen):
@@ -98,13 +103,7 @@ class Accuracy(_Frozen):
     summary: dict[str, Errors]
     by_source: dict[str, dict[str, Errors]]
     by_family: dict[str, dict[str, Errors]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    row: ScoredRow
-    rule_pct: float | None
-    weights_pct: float | None
+    bands: dict[str, Band]
 
 
 def score(path: Path, *, progress: Progress | None = None) -> Accuracy:
@@ -117,7 +116,7 @@ def score(path: Path, *, progress: Progress | None = None) -> Accuracy:
         SkippedRow(id=b.id, why=Why.BAD_VALUE, detail=b.found, row=b.row, column=b.column)
         for b in bad
     ]
-    found: list[_Found] = []
+    found: list[ScoredRow] = []
     for done, row in enumerate(good):
         try:
             rebuilt = rebuild(row)
@@ -128,27 +127,26 @@ def score(path: Path, *, progress: Progress | None = None) -> Accuracy:
             skipped.append(SkippedRow(id=row.id, why=reason.why, detail=reason.detail))
         except CardfitError as failed:
             skipped.append(SkippedRow(id=row.id, why=Why.DRY_RUN_FAILED, detail=str(failed)))
-    rows = tuple(each.row for each in found)
+    rows = tuple(found)
     return Accuracy(
         versions=cache.versions() if rows else {},
         rows=rows,
         skipped=tuple(skipped),
-        summary=summary(rows, [f.rule_pct for f in found], [f.weights_pct for f in found]),
+        summary=summary(rows),
         by_source=_grouped(rows, lambda row: row.source),
         by_family=_grouped(rows, lambda row: row.family),
+        bands={kind: band(rows, kind) for kind in BANDS} if rows else {},
     )
 
 
-def summary(
-    rows: Sequence[ScoredRow], rule: Iterable[float | None], weights: Iterable[float | None]
-) -> dict[str, Errors]:
+def summary(rows: Sequence[ScoredRow]) -> dict[str, Errors]:
     """One summary a kind, and of the rivals over the rows they speak of."""
-    by_kind: dict[str, Errors] = {
+    found: dict[str, Errors] = {
         kind: Errors.of([row.error_pct for row in rows if row.kind == kind]) for kind in KINDS
     }
-    by_kind["rule"] = Errors.of([error for error in rule if error is not None])
-    by_kind["weights_only"] = Errors.of([error for error in weights if error is not None])
-    return by_kind
+    for name in rivals.RIVALS:
+        found[name] = Errors.of([row.rivals[name] for row in rows if name in row.rivals])
+    return found
 
 
 def _grouped(
@@ -163,11 +161,13 @@ def _grouped(
     }
 
 
-def _scored(row: Published, rebuilt: Rebuilt) -> _Found:
+def _scored(row: Published, rebuilt: Rebuilt) -> ScoredRow:
     trace = _trace(rebuilt)
-    predicted = predicted_bytes(row.kind, rebuilt, trace, _estimate(rebuilt, trace))
+    memory = _estimate(rebuilt, trace)
+    predicted = predicted_bytes(row.kind, rebuilt, trace, memory)
     measured = row.peak_bytes or 0
-    scored = ScoredRow(
+    said = rivals.figures(rebuilt, trace, memory)
+    return ScoredRow(
         id=row.id,
         kind=row.kind,
         measured_bytes=measured,
@@ -176,13 +176,8 @@ def _scored(row: Published, rebuilt: Rebuilt) -> _Found:
         source=row.source,
         family=rebuilt.model.family,
         model=rebuilt.model.id,
+        rivals={name: error_pct(size, measured) for name, size in said.items()},
     )
-    if rebuilt.scope == "decode":
-        return _Found(scored, None, None)
-    alone = rebuilt.scope == "denoise"
-    rule = rivals.rule_bytes(trace, rebuilt.settings, denoiser_only=alone)
-    weights = rivals.weights_only_bytes(trace, rebuilt.settings, denoiser_only=alone)
-    return _Found(scored, error_pct(rule, measured), error_pct(weights, measured))
 
 
 def error_pct(predicted_bytes: int, measured_bytes: int) -> float:
@@ -208,6 +203,8 @@ def _trace(rebuilt: Rebuilt) -> Trace:
     from cardfit.trace.dryrun import dry_part
 
     shape = model.latent_shape(request.width, request.height, request.num_frames, request.batch)
+    if not model.is_video and model.vae.temporal_compression > 1:
+        shape = (*shape[:2], 1, *shape[2:])  # a video autoencoder that makes pictures
     trace = dry_part(model, request, settings, model.vae.component, "decode", shape)
     cache.write(name, encode(trace))
     return trace
@@ -225,14 +222,17 @@ def _estimate(rebuilt: Rebuilt, trace: Trace) -> MemoryEstimate:
 def predicted_bytes(kind: Kind, rebuilt: Rebuilt, trace: Trace, found: MemoryEstimate) -> int:
     """The figure that the row measured.
 
-    A decode's allocated figure is its working set: without weights and without cuBLAS's workspace, which a warmed-up
-    run holds before. A denoiser alone is the denoise stage without the weights of the other components.
+    A working set is without weights and without cuBLAS's workspace, which a warmed-up run holds before. A denoiser
+    alone is the denoise stage without the weights of the other components.
     """
     if rebuilt.scope == "decode":
+        held = found.stages[0].weights_bytes + _workspace_bytes(rebuilt, trace)
+        less = held if rebuilt.working else 0
         if kind in ("allocated", "unnamed"):
-            held = found.stages[0].weights_bytes + _workspace_bytes(rebuilt, trace)
-            return found.allocated_bytes - held
-        return found.reserved_bytes + (CONTEXT_LIKELY_BYTES if kind == "device" else 0)
+            return found.allocated_bytes - less
+        if kind == "reserved":
+            return found.reserved_bytes - less
+        return found.reserved_bytes + CONTEXT_LIKELY_BYTES
     allocated, reserved = found.allocated_bytes, found.reserved_bytes
     if rebuilt.scope == "denoise":
         stage = next(stage for stage in found.stages if stage.name == "denoise")

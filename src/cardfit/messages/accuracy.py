@@ -22,6 +22,14 @@ TEXTS: dict[str, str] = {
     "accuracy-kind-unnamed": N_("kind not named"),
     "accuracy-kind-rule": N_("rule of thumb: weights x 1.15"),
     "accuracy-kind-weights_only": N_("weights only"),
+    "accuracy-kind-comfyui": N_("ComfyUI's formula over our weights"),
+    "accuracy-kind-invokeai": N_("InvokeAI's linear rule"),
+    "accuracy-col-group": N_("from"),
+    "accuracy-col-low": N_("below"),
+    "accuracy-col-high": N_("above"),
+    "accuracy-col-held": N_("held out"),
+    "accuracy-col-sources": N_("sources"),
+    "accuracy-col-band": N_("band"),
     "accuracy-scored": N_("{scored} rows scored, {skipped} not; sizes in {unit}"),
     "accuracy-needs-trace": N_(
         "Scoring published rows runs their pipelines without weights, which needs the package "

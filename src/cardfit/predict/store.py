@@ -34,7 +34,7 @@ def kept(
     limit_bytes: int | None,
 ) -> MemoryEstimate:
     """``replay(trace, settings, ...)``, from the cache when the same was replayed before."""
-    placed = settings.model_dump(include={"offload", "quantization"})
+    placed = settings.model_dump()
     parts = cache.trace_parts(model, trace.request, trace.settings)
     name = cache.name_of("estimate", *parts, placed, architecture, limit_bytes, bands())
     found = cache.read(name)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from cardfit.accuracy.bands import Band
 from cardfit.accuracy.rebuild import Why
+from cardfit.accuracy.rivals import RIVALS
 from cardfit.accuracy.score import KINDS, Accuracy, Errors
 from cardfit.messages import say
 from cardfit.report.grid import Column, Row, grid
@@ -16,7 +18,6 @@ from cardfit.report.style import Style
 from cardfit.units import GIB_NAME, gib
 
 WORST = 15  # rows that are shown
-_RIVALS = ("rule", "weights_only")
 _SIZE_DIGITS = 3
 
 
@@ -30,6 +31,8 @@ def lines(found: Accuracy, style: Style) -> list[str]:
     ):
         if groups:
             page += ["", *_groups(say(title), groups, style)]
+    if found.bands:
+        page += ["", *_bands(found.bands, style)]
     if found.skipped:
         page += ["", *_skipped(found, style)]
     if found.rows:
@@ -67,7 +70,7 @@ def _columns() -> list[Column]:
 
 def _summary(summary: Mapping[str, Errors], style: Style) -> list[str]:
     rows: list[Row] = [
-        [say(f"accuracy-kind-{kind}"), *_figures(summary[kind])] for kind in (*KINDS, *_RIVALS)
+        [say(f"accuracy-kind-{kind}"), *_figures(summary[kind])] for kind in (*KINDS, *RIVALS)
     ]
     columns = [Column(say("accuracy-col-kind"), least=12), *_columns()]
     return grid(columns, rows, style, indent=0)
@@ -80,6 +83,28 @@ def _groups(title: str, groups: Mapping[str, Mapping[str, Errors]], style: Style
         for kind, errors in kinds.items()
     ]
     columns = [Column(title, least=12), Column(say("accuracy-col-kind"), least=9), *_columns()]
+    return grid(columns, rows, style, indent=0)
+
+
+def _bands(bands: Mapping[str, Band], style: Style) -> list[str]:
+    rows: list[Row] = [
+        [
+            say(f"accuracy-kind-{kind}"),
+            band.group,
+            str(band.n),
+            str(len(band.sources)),
+            _pct(-100 * band.low, sign=True),
+            _pct(100 * band.high, sign=True),
+            _pct(None if band.held_out is None else 100 * band.held_out),
+        ]
+        for kind, band in bands.items()
+    ]
+    names = ("rows", "sources", "low", "high", "held")
+    columns = [
+        Column(say("accuracy-col-band"), least=9),
+        Column(say("accuracy-col-group"), least=10),
+        *(Column(say(f"accuracy-col-{name}"), right=True) for name in names),
+    ]
     return grid(columns, rows, style, indent=0)
 
 
