@@ -21,7 +21,7 @@ from cardfit.accuracy.rivals import RIVALS
 from cardfit.accuracy.score import KINDS, Accuracy, Errors, ScoredRow, score
 from cardfit.messages import say
 from cardfit.report import out
-from cardfit.units import parse_bytes
+from cardfit.units import GIB
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -30,7 +30,6 @@ ERRORS = HERE / "data" / "errors.json"
 PAGE = ROOT / "docs" / "accuracy.md"
 PLOT = ROOT / "docs" / "accuracy.svg"
 BANDS = ROOT / "src" / "cardfit" / "predict" / "data" / "bands.json"
-GIB = parse_bytes("1 GiB")
 MOVED_PCT = 0.005  # an error that changes by more has moved
 
 
@@ -94,8 +93,8 @@ def _rivals_text() -> str:
 def _bands_text(found: Accuracy) -> str:
     lines = [
         f"One-sided {LEVEL:.0%} order statistics of what measurements lay below and above the predictions. A kind\n"
-        f"with fewer than {MIN_ROWS} rows or {MIN_SOURCES} sources takes the next wider group. *Held out* is the share of\n"
-        "rows inside a band that was made without their source.\n"
+        f"with fewer than {MIN_ROWS} rows or {MIN_SOURCES} sources takes the next wider group. *Held out* is the\n"
+        "share of rows inside a band that was made without their source.\n"
     ]
     lines.append(
         _table(
