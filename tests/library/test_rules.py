@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from cardfit.errors import BadRequest, Note
 from cardfit.library import FrameRule, load, model_ids
+from cardfit.library.load import all_models
 from cardfit.library.rules import (
+    CHUNKED_FORWARD,
     DEFAULT_PROMPT_TOKENS,
     allegro_latent_frames,
     made_frames,
@@ -296,3 +298,112 @@ def test_settings_the_model_takes() -> None:
     assert settings_allowed(load("svd"), Settings(decode_chunk_size=2)) == ()
     notes = settings_allowed(load("animatediff"), Settings(dtype={"motion_adapter": "float32"}))
     assert [note.code for note in notes] == ["component-not-loaded"]
+
+
+GROUP = {"offload": "group-block"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "both"),
+    [
+        ({"offload": "model", "use_stream": True}, "group-knob-alone", ("use_stream", "model")),
+        (
+            {"offload": "none", "num_blocks_per_group": 2},
+            "group-knob-alone",
+            ("num_blocks_per_group 2", "none"),
+        ),
+        (
+            {"offload": "sequential", "offload_to_disk": True},
+            "group-knob-alone",
+            ("offload_to_disk", "sequential"),
+        ),
+        (
+            {"offload": "group-leaf", "num_blocks_per_group": 1},
+            "blocks-of-leaves",
+            ("num_blocks_per_group 1", "group-leaf"),
+        ),
+        (
+            GROUP | {"num_blocks_per_group": 3, "use_stream": True},
+            "blocks-on-stream",
+            ("num_blocks_per_group 3", "use_stream"),
+        ),
+        (
+            GROUP | {"low_cpu_mem_usage": True, "use_stream": False},
+            "pinning-without-stream",
+            ("low_cpu_mem_usage", "use_stream False"),
+        ),
+        (
+            GROUP | {"low_cpu_mem_usage": True, "num_blocks_per_group": 3},
+            "pinning-without-stream",
+            ("low_cpu_mem_usage", "num_blocks_per_group 3"),
+        ),
+        (
+            {"offload": "sequential", "blocks_to_swap": 20},
+            "swap-with-offload",
+            ("blocks_to_swap 20", "offload sequential"),
+        ),
+        (
+            {"offload_to_disk": True, "blocks_to_swap": 20},
+            "swap-with-offload",
+            ("blocks_to_swap 20", "offload_to_disk True"),
+        ),
+        (
+            GROUP | {"offload_to_disk": True, "quantization": {"transformer": "torchao-fp8"}},
+            "disk-with-torchao",
+            ("offload_to_disk", "torchao-fp8"),
+        ),
+    ],
+)
+def test_offloads_that_contradict_themselves(
+    fields: dict[str, Any], code: str, both: tuple[str, str]
+) -> None:
+    error = bad_settings("flux", **fields)
+    assert error.code == code
+    assert all(name in str(error) for name in both)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"use_stream": True},
+        {"offload": "none", "use_stream": False},
+        {"offload": "group-leaf", "low_cpu_mem_usage": True},
+        {"offload": "group-block", "num_blocks_per_group": 4},
+        {"offload": "group-leaf", "offload_to_disk": True, "use_stream": False},
+        {"offload": "model", "blocks_to_swap": 20},
+        {"blocks_to_swap": 20},
+    ],
+)
+def test_offloads_that_go_together(fields: dict[str, Any]) -> None:
+    assert settings_allowed(load("flux"), Settings(**fields)) == ()
+
+
+def test_prompt_embeds_need_a_text_encoder() -> None:
+    assert settings_allowed(load("sdxl-base"), Settings(prompt_embeds=True)) == ()
+    assert settings_allowed(load("svd"), Settings(prompt_embeds=False)) == ()
+    with pytest.raises(BadRequest, match="StableVideoDiffusionPipeline"):
+        settings_allowed(load("svd"), Settings(prompt_embeds=True))
+
+
+def test_forward_chunking_needs_a_denoiser_that_has_it() -> None:
+    assert settings_allowed(load("sd3.5-medium"), Settings(forward_chunking=64)) == ()
+    with pytest.raises(BadRequest, match="FluxTransformer2DModel.*SD3Transformer2DModel"):
+        settings_allowed(load("flux.1-dev"), Settings(forward_chunking=64))
+
+
+def test_the_classes_with_forward_chunking_are_those_of_diffusers() -> None:
+    diffusers = pytest.importorskip("diffusers")
+    kinds = {
+        part.class_path.rpartition(".")[2]
+        for model in all_models()
+        for name, part in model.components.items()
+        if name.startswith(("transformer", "unet", "prior")) and not part.external
+    }
+    for kind in kinds | CHUNKED_FORWARD:
+        found = hasattr(getattr(diffusers, kind, None), "enable_forward_chunking")
+        assert found == (kind in CHUNKED_FORWARD) or not hasattr(diffusers, kind), kind
+
+
+def test_compile_is_said_to_be_counted_as_eager() -> None:
+    (note,) = settings_allowed(load("sdxl-base"), Settings(compile=True))
+    assert note.code == "compile-as-eager" and "eager" in note.text

@@ -31,6 +31,9 @@ def test_every_fit_is_a_function_of_the_table() -> None:
         ("pixart-sigma", (1000, 1000), (1024, 1024)),
         ("sana-1.6b", (512, 1024), (704, 1408)),  # height / width 2.0
         ("hunyuanvideo-1.5-720p-i2v", (1920, 1080), (1280, 720)),
+        ("hunyuandit-v1.2", (1200, 1200), (1280, 1280)),  # 1.44 Mpx is nearer to 1.64 than 1.05
+        ("hunyuandit-v1.2", (1920, 1080), (1280, 768)),
+        ("pixart-alpha-512", (512, 512), (512, 512)),
     ],
 )
 def test_by_hand(model: str, asked: tuple[int, int], made: tuple[int, int]) -> None:
@@ -49,6 +52,20 @@ def test_bins_are_those_of_diffusers() -> None:
             height, width, ratios=ASPECT_RATIO_1024_BIN
         )
         assert made_size(rule, width, height)[::-1] == binned
+
+
+def test_shapes_are_those_of_diffusers() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("diffusers")
+    from diffusers.pipelines.hunyuandit.pipeline_hunyuandit import (
+        SUPPORTED_SHAPE,
+        map_to_standard_shapes,
+    )
+
+    rule = load("hunyuandit-v1.2").rules.size
+    assert {*rule.sizes} == {*SUPPORTED_SHAPE}
+    for width, height in SIZES:
+        assert made_size(rule, width, height) == map_to_standard_shapes(width, height)
 
 
 def test_buckets_are_those_of_diffusers() -> None:

@@ -101,17 +101,23 @@ class SizeRule(_Frozen):
     ``refuse_unless`` is the divisor below which the run ends in an error, ``floor_to`` the multiple that it takes
     instead. ``fit``: ``plain`` takes the size as asked; ``area`` and ``area-floor`` rescale to ``area_pixels`` at the
     asked aspect ratio (the second does not round before it floors); ``list`` takes the nearest aspect ratio of
-    ``sizes``; ``bins`` makes one of ``sizes`` and resizes the output to what was asked; ``buckets`` takes the nearest
-    of ``sizes`` that is not longer than what was asked; ``fixed`` makes only ``sizes``.
+    ``sizes``; ``shapes`` takes the nearest aspect ratio and of its ``sizes`` the nearest area; ``bins`` makes one of
+    ``sizes`` and resizes the output to what was asked; ``buckets`` takes the nearest of ``sizes`` that is not longer
+    than what was asked; ``fixed`` makes only ``sizes``.
     """
 
-    fit: Literal["plain", "area", "area-floor", "list", "bins", "buckets", "fixed"] = "plain"
+    fit: Literal["plain", "area", "area-floor", "list", "shapes", "bins", "buckets", "fixed"] = (
+        "plain"
+    )
     refuse_unless: Annotated[int, Field(ge=1)] = 1
     floor_to: Annotated[int, Field(ge=1)] = 1
     area_pixels: int | None = None
     sizes: tuple[tuple[int, int], ...] = ()  # width, height
     ratios: Annotated[
-        tuple[float, ...], Field(description="`bins`: height / width under which a size is filed")
+        tuple[float, ...],
+        Field(
+            description="ratio under which a size is filed; `bins` height / width, `shapes` width / height"
+        ),
     ] = ()
     max_side: Annotated[int | None, Field(description="pixels; a position table ends there")] = None
     why: Annotated[str, Field(description="what in the pipeline does so")]

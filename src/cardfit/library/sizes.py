@@ -43,6 +43,17 @@ def _list(rule: SizeRule, width: int, height: int) -> Size:
     return min(rule.sizes, key=lambda size: abs(size[0] / size[1] - width / height))
 
 
+def _shapes(rule: SizeRule, width: int, height: int) -> Size:
+    """HunyuanDiT's `map_to_standard_shapes`: the nearest width / height, then the nearest area; a listed size stays."""
+    if (width, height) in rule.sizes:
+        return width, height
+    ranked = zip(rule.ratios, rule.sizes, strict=True)
+    asked = (width / height, width * height)
+    return min(
+        ranked, key=lambda row: (abs(row[0] - asked[0]), abs(row[1][0] * row[1][1] - asked[1]))
+    )[1]
+
+
 def _bins(rule: SizeRule, width: int, height: int) -> Size:
     """`VaeImageProcessor.classify_height_width_bin`: the bin filed under the nearest height / width."""
     ranked = zip(rule.ratios, rule.sizes, strict=True)
@@ -69,6 +80,7 @@ FITS: dict[str, Callable[[SizeRule, int, int], Size]] = {
     "area": _area,
     "area-floor": _area_floor,
     "list": _list,
+    "shapes": _shapes,
     "bins": _bins,
     "buckets": _buckets,
     "fixed": _plain,
