@@ -39,6 +39,7 @@ EMPTY = Trace(
     versions={"torch": "2.13.0"},
     pipeline="Tiny",
     offload_sequence=("transformer", "vae"),
+    excluded=("safety_checker",),
     components=(),
     recasts=(),
     stages=(),

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from cardfit.trace.recorder import Recorder
@@ -109,33 +108,6 @@ def test_a_convolution_takes_its_workspace(dtype: torch.dtype, workspace: int) -
     assert peak(stream) == 8 * 64 * 64 * dtype.itemsize + workspace
     (work,) = stream.work
     assert work.flop == 2 * 8 * 64 * 64 * 3 * 9
-
-
-def test_attention_is_one_rule_per_backend() -> None:
-    q = torch.zeros(1, 2, 256, 64, dtype=torch.bfloat16)
-
-    def call(q: torch.Tensor) -> torch.Tensor:
-        return F.scaled_dot_product_attention(q, q, q)
-
-    _, fused, _ = record(call, q)
-    out_bytes, log_sum_exp = 2 * 256 * 64 * 2, 2 * 256 * 4
-    assert peak(fused) == out_bytes + log_sum_exp
-    assert fused.work[0].flop == 2 * 2 * (256 * 256 * 64) * 2
-    _, unfused, _ = record(call, q, attention="math")
-    scores, copies = 2 * 256 * 256 * 4, 3 * 2 * 256 * 64 * 4
-    assert peak(unfused) == out_bytes + 2 * scores + copies
-    assert unfused.work[0].flop == fused.work[0].flop
-
-
-def test_a_boolean_mask_costs_its_bias() -> None:
-    q = torch.zeros(1, 2, 256, 64, dtype=torch.float16)
-    mask = torch.ones(1, 1, 256, 256, dtype=torch.bool)
-
-    def call(q: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
-
-    _, stream, _ = record(call, q, mask)
-    assert [e[2] for e in stream.events if e[0] == Op.WORKSPACE] == [2 * 256 * 4 + 256 * 256 * 3]
 
 
 def test_a_fused_norm_keeps_no_fp32_copy() -> None:

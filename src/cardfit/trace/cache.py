@@ -26,11 +26,12 @@ from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Trace
 from cardfit.units import MIB
 
-LAYOUT = 7  # of what a file holds, and of the rules that made it
+LAYOUT = 10  # of what a file holds, and of the rules that made it
 MAX_FILE_BYTES = 256 * MIB
 MAX_CONTENT_BYTES = 4 * MAX_FILE_BYTES  # once unpacked
 _SHAPING = {
     "dtype", "vae_tiling", "vae_tile", "vae_overlap", "vae_slicing", "decode_chunk_size", "attention",
+    "prompt_embeds", "forward_chunking",
 }  # fmt: skip
 _PACKAGES = ("torch", "diffusers", "transformers")
 
@@ -48,10 +49,13 @@ def folder() -> Path:
     return base / "cardfit"
 
 
-def versions() -> dict[str, str]:
-    """The installed versions that shape a trace; raises ModuleNotFoundError naming the first that is missing."""
+def versions(*, adapters: bool = False) -> dict[str, str]:
+    """The installed versions that shape a trace, peft's too where ``adapters`` are laid over the denoiser.
+
+    Raises ModuleNotFoundError naming the first that is missing.
+    """
     found = {}
-    for name in _PACKAGES:
+    for name in (*_PACKAGES, "peft") if adapters else _PACKAGES:
         try:
             found[name] = version(name)
         except PackageNotFoundError as missing:
@@ -73,7 +77,12 @@ def shaping(settings: Settings) -> dict[str, Any]:
 def trace_parts(model: Model, request: ExactRequest, settings: Settings) -> tuple[object, ...]:
     """Everything that shapes a trace."""
     asked = request.model_dump(exclude={"model", "seed", "runtime"})
-    return (model.model_dump(by_alias=True), asked, shaping(settings), versions())
+    return (
+        model.model_dump(by_alias=True),
+        asked,
+        shaping(settings),
+        versions(adapters=bool(request.loras)),
+    )
 
 
 def read(name: str) -> Any | None:

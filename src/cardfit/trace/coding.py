@@ -1,4 +1,7 @@
-"""A Trace as plain JSON values and back; events are flat lists of integers."""
+"""A Trace as plain JSON values and back; events are flat lists of integers.
+
+Whoever changes what `encode` writes raises `LAYOUT`: traces that are kept as data name the one they were written with.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from typing import Any
 
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace.stream import Binding, Component, Event, Module, Segment, Stream, Trace, Work
+
+LAYOUT = 1  # of what `encode` writes
 
 
 def _flat(events: tuple[Event, ...]) -> list[int]:
@@ -28,16 +33,19 @@ def _unbind(rows: list[list[list[int]]]) -> tuple[Binding, ...]:
 
 def _component(part: Component) -> list[Any]:
     modules = [
-        [m.path, m.kind, [list(t) for t in m.tensors], m.linear, m.block, m.buffers]
+        [
+            m.path, m.kind, [list(t) for t in m.tensors], m.linear, m.block, m.buffers,
+            *([m.rows] if m.rows else ()),
+        ]
         for m in part.modules
-    ]
+    ]  # fmt: skip
     return [part.name, part.kind, part.dtype, modules]
 
 
 def _uncomponent(row: list[Any]) -> Component:
     modules = tuple(
-        Module(path, kind, tuple((n, s, d) for n, s, d in tensors), linear, block, buffers)
-        for path, kind, tensors, linear, block, buffers in row[3]
+        Module(path, kind, tuple((n, s, d) for n, s, d in tensors), linear, block, buffers, *rows)
+        for path, kind, tensors, linear, block, buffers, *rows in row[3]
     )
     return Component(row[0], row[1], row[2], modules)
 
@@ -55,12 +63,14 @@ def encode(trace: Trace) -> dict[str, Any]:
         "versions": trace.versions,
         "pipeline": trace.pipeline,
         "offload_sequence": list(trace.offload_sequence),
+        "excluded": list(trace.excluded),
         "components": [_component(c) for c in trace.components],
         "recasts": [_component(c) for c in trace.recasts],
         "stages": [list(s) for s in trace.stages],
         "streams": streams,
         "timeline": [[_flat(s.events), _bindings(s.bindings), s.repeat] for s in trace.timeline],
         "sites": [list(s) for s in trace.sites],
+        "more_without_flash_bytes": trace.more_without_flash_bytes,
         "notes": [[code, args] for code, args in trace.notes],
     }
 
@@ -84,5 +94,7 @@ def decode(data: dict[str, Any], request: ExactRequest, settings: Settings) -> T
         streams=streams,
         timeline=timeline,
         sites=tuple((o, p) for o, p in data["sites"]),
+        more_without_flash_bytes=data["more_without_flash_bytes"],
         notes=tuple((code, args) for code, args in data["notes"]),
+        excluded=tuple(data["excluded"]),
     )

@@ -18,18 +18,21 @@ from unittest.mock import patch
 
 import torch
 
-from cardfit.errors import CardfitError, DryRunFailed
+from cardfit.errors import BadRequest, CardfitError, DryRunFailed
 from cardfit.library.build import build
 from cardfit.library.models import Model
 from cardfit.request import ExactRequest, Settings
-from cardfit.trace import recipes
+from cardfit.trace import lora, recipes, tested
 from cardfit.trace.cache import Progress, versions
 from cardfit.trace.fold import fold
+from cardfit.trace.older import keeps_state
 from cardfit.trace.patches import patches
 from cardfit.trace.recorder import Recorder
 from cardfit.trace.stream import Component, Module, Op, Trace
 
 _METHODS = ("forward", "encode", "decode")
+_TEXT_ENCODERS = ("text_encoder", "mllm", "prompt_enhancer")
+_DENOISERS = ("transformer", "unet", "prior")
 _CPU = torch.device("cpu")
 
 
@@ -57,9 +60,17 @@ def describe(name: str, module: torch.nn.Module) -> Component:
                 kind = str(tensor.dtype).removeprefix("torch.")
                 tensors.append((label, tensor.numel() * tensor.element_size(), kind))
                 kept += not isinstance(tensor, torch.nn.Parameter)
-        linear = isinstance(owner, torch.nn.Linear)
+        linear = isinstance(owner, torch.nn.Linear) and not lora.is_factor(path)
         modules.append(
-            Module(path, type(owner).__name__, tuple(tensors), linear, path in blocks, kept)
+            Module(
+                path,
+                type(owner).__name__,
+                tuple(tensors),
+                linear,
+                path in blocks,
+                kept,
+                owner.out_features if linear else 0,
+            )
         )
     sizes: dict[str, int] = {}
     for item in modules:
@@ -76,7 +87,7 @@ def stage_of(name: str, method: str, denoised: bool) -> str:
         return "encode_prompt"
     if method == "encode" or name.startswith(("image_encoder", "feature_extractor")):
         return "encode_condition"
-    if name.startswith(("transformer", "unet", "prior")):
+    if name.startswith(_DENOISERS):
         return "denoise"
     if method == "decode" or name.startswith(("vae", "vocoder", "audio_vae")):
         return "decode" if denoised else "encode_condition"
@@ -101,6 +112,7 @@ class DryRun:
         self.step_ends: list[int] = []
         self.clock: Any = None  # the scheduler that steps first
         self.owner: dict[int, str] = {}  # id(module) -> component
+        self.elsewhere: frozenset[str] = frozenset()  # components that are on another card
 
     def dtype_of(self, name: str) -> str:
         """The dtype a component is loaded in."""
@@ -112,13 +124,22 @@ class DryRun:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             kind = self._pipeline_class()
-            self._build(tuple(n for n, spec in self.model.components.items() if spec.counted))
+            self._build(self._names())
             pipeline = self._assemble(kind)
         arguments = recipes.call_arguments(self.model, pipeline, self.request, self.settings)
         self.progress("dry-run", None)
         self._call(lambda: pipeline(**arguments), type(pipeline.scheduler))
         sequence = tuple((kind.model_cpu_offload_seq or "").split("->"))
-        return self._trace(kind.__name__, sequence)
+        sequence = tuple(name for name in sequence if name not in self.elsewhere)
+        excluded = tuple(n for n in kind._exclude_from_cpu_offload if n in self.modules)
+        return self._trace(kind.__name__, sequence, excluded)
+
+    def _names(self) -> tuple[str, ...]:
+        """The components to build; those that are on another card last, so that the others' numbers stay in order."""
+        names = tuple(n for n, spec in self.model.components.items() if spec.counted)
+        if self.settings.prompt_embeds:
+            self.elsewhere = frozenset(n for n in names if n.startswith(_TEXT_ENCODERS))
+        return tuple(sorted(names, key=lambda name: name in self.elsewhere))
 
     def run_part(self, component: str, method: str, shape: tuple[int, ...]) -> Trace:
         """One call of one component on a tensor of ``shape``: a decode from saved latents, say."""
@@ -140,23 +161,38 @@ class DryRun:
         except CardfitError:
             raise
         except Exception as error:
+            if "divisible by chunk size" in str(error):
+                raise self._chunk_refused(error) from error
             reason = f"{type(error).__name__}: {error}"
             raise DryRunFailed("dry-run-failed", model=self.model.id, reason=reason) from error
         gc.collect()
 
-    def _trace(self, pipeline: str, sequence: tuple[str, ...]) -> Trace:
+    def _chunk_refused(self, error: Exception) -> BadRequest:
+        length = "".join(
+            c for c in str(error).partition("chunked:")[2].partition("has")[0] if c.isdigit()
+        )
+        asked = self.settings.forward_chunking
+        return BadRequest("chunk-does-not-divide", model=self.model.id, asked=asked, length=length)
+
+    def _trace(
+        self, pipeline: str, sequence: tuple[str, ...], excluded: tuple[str, ...] = ()
+    ) -> Trace:
+        installed = versions(adapters=bool(self.request.loras))
         return Trace(
             request=self.request,
             settings=self.settings,
-            versions=versions(),
+            versions=installed,
             pipeline=pipeline,
             offload_sequence=sequence,
-            components=tuple(self.components),
+            excluded=excluded,
+            components=tuple(c for c in self.components if c.name not in self.elsewhere),
             recasts=tuple(self.recasts),
             stages=tuple(self.stages),
             streams=tuple(self.recorder.streams),
             timeline=fold(self.recorder.timeline, self.step_ends),
             sites=tuple(self.recorder.sites),
+            notes=(*tested.notes(installed), *self._lora_notes()),
+            more_without_flash_bytes=self.recorder.more_without_flash_bytes,
         )
 
     def _pipeline_class(self) -> Any:
@@ -176,12 +212,34 @@ class DryRun:
         for name in names:
             self.progress(name, None)
             module = build(self.model.components[name], self.dtype_of(name))
+            if name.startswith(_DENOISERS):
+                self._set_denoiser(name, module)
             self.modules[name] = module
             self.components.append(describe(name, module))
             self.version[name] = 0
             for index, (path, owner) in enumerate(module.named_modules()):
                 self.recorder.module_index[id(owner)] = (index, path)
                 self.owner[id(owner)] = name
+
+    def _set_denoiser(self, name: str, module: Any) -> None:
+        """Adapters, chunks and the attention kernel that was asked for, on one denoiser."""
+        lora.add(name, module, self.request.loras, self.dtype_of(name))
+        if self.settings.forward_chunking is not None:
+            module.enable_forward_chunking(chunk_size=self.settings.forward_chunking, dim=1)
+        if self.settings.attention == "flash":
+            self.recorder.flash_on[len(self.modules)] = name
+
+    def _lora_notes(self) -> tuple[tuple[str, dict[str, object]], ...]:
+        """What was laid over which layers, and what fusing leaves out."""
+        loras, found = self.request.loras, []
+        for name, module in self.modules.items():
+            if name.startswith(_DENOISERS) and lora.kept_apart(loras):
+                layers = lora.layers(module)
+                args: dict[str, object] = {"component": name, "layers": len(layers)}
+                found.append(("lora-kept", args | {"targets": ", ".join(lora.names(layers))}))
+        if any(each.fused for each in loras):
+            found.append(("lora-fused", {}))
+        return tuple(found)
 
     def _assemble(self, kind: Any) -> Any:
         import inspect
@@ -201,7 +259,22 @@ class DryRun:
             settings = settings.model_copy(update={"vae_tiling": True})
         if vae is not None:
             recipes.set_vae(vae, settings)
+        if self.elsewhere:
+            self._hand_in(pipeline)
         return pipeline
+
+    def _hand_in(self, pipeline: Any) -> None:
+        """Let prompts arrive encoded: what ``encode_prompt`` returns is held here, how it came about is not."""
+        original = pipeline.encode_prompt
+
+        @functools.wraps(original)
+        def encode_prompt(*args: Any, **kwargs: Any) -> Any:
+            with self.recorder.elsewhere():
+                result = original(*args, **kwargs)
+            self.recorder.handed_in(result, "prompt_embeds")
+            return result
+
+        pipeline.__dict__["encode_prompt"] = encode_prompt
 
     # -- watching --------------------------------------------------------------------------------------------------
 
@@ -213,7 +286,7 @@ class DryRun:
                 for method in _METHODS:
                     if hasattr(module, method):
                         self._wrap(name, module, method)
-                if name.startswith("vae"):
+                if name.startswith("vae") and not keeps_state(module):
                     for part in ("encoder", "decoder"):
                         if hasattr(module, part):
                             self._wrap_part(name, getattr(module, part), part)
@@ -253,6 +326,8 @@ class DryRun:
             recorder = self.recorder
             if recorder.inside:
                 return original(*args, **kwargs)
+            if name in self.elsewhere:
+                return self._run_elsewhere(name, method, number, original, args, kwargs)
             self._begin(name, method, number)
             out = recorder.component_call(
                 number, method, self.version[name], original, args, kwargs
@@ -261,6 +336,13 @@ class DryRun:
             return out
 
         module.__dict__[method] = call
+
+    def _run_elsewhere(
+        self, name: str, method: str, number: int, original: Any, args: Any, kwargs: Any
+    ) -> Any:
+        if not self.recorder.away:
+            raise BadRequest("prompt-embeds-not-enough", model=self.model.id, component=name)
+        return self.recorder.component_call(number, method, 0, original, args, kwargs)
 
     def _wrap_part(self, name: str, module: torch.nn.Module, part: str) -> None:
         """A VAE runs its encoder or decoder once per tile or frame: each distinct one is traced once."""
@@ -309,7 +391,7 @@ class DryRun:
 
         def to(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
             name = run.owner.get(id(module))
-            if name is None or run.recorder.inside:
+            if name is None or run.recorder.inside or name in run.elsewhere:
                 return original(module, *args, **kwargs)
             dtype = kwargs.get("dtype") or next(
                 (a for a in args if isinstance(a, torch.dtype)), None

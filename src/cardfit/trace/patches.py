@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
@@ -26,6 +27,14 @@ def patches(recorder: Recorder) -> Iterator[None]:
         yield
 
 
+def _found(path: str) -> Any:
+    """A module of diffusers, or None where the installed release does not have it yet."""
+    try:
+        return importlib.import_module(f"diffusers.models.{path}")
+    except ImportError:
+        return None
+
+
 def _autocast(kind: Any) -> Any:
     """``autocast("meta")`` does not exist (Mochi asks for it); meta stands for the card here."""
 
@@ -40,7 +49,9 @@ def _autocast(kind: Any) -> Any:
 
 def _cosmos(stack: ExitStack) -> None:
     """Cosmos resizes its padding mask with torchvision; nearest resizing is torch's own."""
-    from diffusers.models.transformers import transformer_cosmos as module
+    module = _found("transformers.transformer_cosmos")
+    if module is None:
+        return
 
     def resize(mask: torch.Tensor, size: list[int], interpolation: Any = None) -> torch.Tensor:
         return F.interpolate(mask, size=size, mode="nearest")
@@ -55,7 +66,9 @@ def _cosmos(stack: ExitStack) -> None:
 
 def _hidream(stack: ExitStack, recorder: Recorder) -> None:
     """HiDream counts how many tokens chose each expert; on meta the recorder answers with equal shares."""
-    from diffusers.models.transformers import transformer_hidream_image as module
+    module = _found("transformers.transformer_hidream_image")
+    if module is None:
+        return
 
     kind: Any = module.MOEFeedForwardSwiGLU
     original = kind.moe_infer
@@ -71,7 +84,9 @@ def _hidream(stack: ExitStack, recorder: Recorder) -> None:
 def _hunyuan15(stack: ExitStack) -> None:
     """HunyuanVideo-1.5's VAE fills its causal mask row by row in Python: one tensor, thousands of writes that allocate
     nothing. Here the same tensor is made without the writes."""
-    from diffusers.models.autoencoders import autoencoder_kl_hunyuanvideo15 as module
+    module = _found("autoencoders.autoencoder_kl_hunyuanvideo15")
+    if module is None:
+        return
 
     def mask(
         n_frame: int, n_hw: int, dtype: Any, device: Any, batch_size: int | None = None

@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from cardfit.trace import attention as sdpa
 from cardfit.trace import kernels
 from cardfit.trace.frame import Frame, Known, Slot
+from cardfit.trace.fused import Functions, Fused
 from cardfit.trace.ops import fixed_answer, flat, grows, lists, mask_to_places
 from cardfit.trace.shapes import ShapeMemo
 from cardfit.trace.standins import LARGE, elements_asked, meta_storage, on_meta, stand_in, zeros
@@ -42,36 +42,16 @@ def _key(tensor: torch.Tensor) -> int:
     return int(_storage(tensor)._cdata)
 
 
-class _Functions(TorchFunctionMode):
-    """Attention and RMS norm are decided here, before torch's CPU build would take them apart."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self.recorder = recorder
-
-    def __torch_function__(
-        self,
-        func: Any,
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        if func is F.scaled_dot_product_attention:
-            return self.recorder.attention(*args, **kwargs)
-        if func is torch.tensor:  # written down by the model's own code: keep the data
-            return func(*args, **{**kwargs, "device": None})
-        if func is F.rms_norm and self.recorder.fused_rms_norm:
-            fused = self.recorder.rms_norm(*args, **kwargs)
-            if fused is not None:
-                return fused
-        return func(*args, **kwargs)
-
-
-class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Recorder(Fused, TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Writes the timeline and the streams of one pipeline call."""
 
-    def __init__(self, *, attention: str = "sdpa", fused_rms_norm: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        attention: str = "sdpa",
+        fused_rms_norm: bool = True,
+        flash_on: dict[int, str] | None = None,
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.timeline = Frame(-1, "timeline")
         self.frames = [self.timeline]
@@ -82,10 +62,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.path: list[str] = []
         self.inside = False
         self.paused = False
+        self.away = False
         self.experts = 1  # of the mixture-of-experts layer that runs now
         self.attention_rule = attention
+        self.flash_on = flash_on if flash_on is not None else {}  # component -> name
+        self.within_attention = False
+        self.more_without_flash_bytes = 0  # in one call, on cards before Ampere
         self.fused_rms_norm = fused_rms_norm
-        self._functions = _Functions(self)
+        self._functions = Functions(self)
         self._shapes = ShapeMemo()
         self._live: dict[int, tuple[Frame, int, weakref.ref[Any]]] = {}
 
@@ -105,8 +89,31 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         finally:
             self.paused = before
 
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """What happens inside the block happens on another card: nothing of it is booked."""
+        frames, known, streams = self.frames, self.known, len(self.streams)
+        self.frames, self.known, self.away = [Frame(-1, "elsewhere")], {}, True
+        try:
+            yield
+        finally:
+            self.frames, self.known, self.away = frames, known, False
+            del self.streams[streams:]
+            late = self.frame.late_deaths
+            self.frame.events.extend((Op.DEATH, identity, 0, 0) for identity in late)
+            late.clear()
+
+    def handed_in(self, value: Any, op: str) -> None:
+        """Book the tensors in ``value``, made elsewhere, as held on this card from now on."""
+        for tensor in tensors(value):
+            entry = self._live.get(_key(tensor))
+            if entry is not None and entry[0] is not self.frame:
+                del self._live[_key(tensor)]
+            self._births(tensor, op)
+
     def _site(self, op: str) -> int:
-        return self.sites.setdefault((op, self.path[-1] if self.path else ""), len(self.sites))
+        name = sdpa.SITES["math"] if self.within_attention else op
+        return self.sites.setdefault((name, self.path[-1] if self.path else ""), len(self.sites))
 
     def _register(self, storage: torch.UntypedStorage, frame: Frame, identity: int) -> None:
         key = storage._cdata
@@ -273,7 +280,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if not frame.has_matmul:
                 frame.has_matmul = True
                 frame.events.append((Op.MATMUL, 0, 0, 0))
-            frame.add_work("matmul", dtype, kernels.matmul_flop(name, args), nbytes)
+            kind = "attention" if self.within_attention else "matmul"
+            frame.add_work(kind, dtype, kernels.matmul_flop(name, args), nbytes)
         elif name in kernels.CONVOLUTIONS:
             source, weight = args[0], args[1]
             workspace = kernels.convolution_workspace_bytes(source, weight, out)
@@ -281,59 +289,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             flop = kernels.convolution_flop(weight, source, out, bool(args[6]))
             frame.add_work("convolution", dtype, flop, nbytes)
         else:
-            frame.add_work("elementwise", dtype, 0.0, nbytes)
-
-    # -- rules that replace torch's own decomposition --------------------------------------------------------------
-
-    def attention(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_mask: torch.Tensor | None = None,
-        dropout_p: float = 0.0,
-        is_causal: bool = False,
-        scale: float | None = None,
-        enable_gqa: bool = False,
-    ) -> torch.Tensor:
-        """Attention ``[batch, heads, length, head_dim]`` by the rule of the chosen backend."""
-        with self.pause():
-            batch_heads, length = query.shape[:-2], query.shape[-2]
-            shape = (*batch_heads[:-1], length, *batch_heads[-1:], value.shape[-1])
-            out = torch.empty(shape, dtype=query.dtype, device=_META)
-            if len(batch_heads):
-                out = out.transpose(-3, -2)  # fused kernels write [batch, length, heads, head_dim]
-        self._births(out, "scaled_dot_product_attention")
-        if self.attention_rule == "math":
-            extra = kernels.math_attention_workspace_bytes(query, key, value)
-        else:
-            extra = kernels.attention_workspace_bytes(query, key, value, attn_mask)
-        site = self._site("scaled_dot_product_attention")
-        self.frame.events.append((Op.WORKSPACE, 0, extra, site))
-        nbytes = sum(kernels.tensor_bytes(t) for t in (query, key, value, out))
-        flop = kernels.attention_flop(query, key, value) * (0.5 if is_causal else 1.0)
-        self.frame.add_work("attention", kernels.dtype_class(query), flop, nbytes)
-        return out
-
-    def rms_norm(
-        self,
-        input: torch.Tensor,
-        normalized_shape: Any,
-        weight: torch.Tensor | None = None,
-        eps: float | None = None,
-    ) -> torch.Tensor | None:
-        """CUDA's fused RMS norm: the output and one fp32 value per row; None where torch does not fuse it."""
-        if weight is not None and weight.dtype != input.dtype:
-            return None
-        with self.pause():
-            out = torch.empty(input.shape, dtype=input.dtype, device=_META)
-        self._births(out, "rms_norm")
-        rows = input.numel() // max(1, input.shape[-1])
-        self.frame.events.append((Op.WORKSPACE, 0, 4 * rows, self._site("rms_norm")))
-        self.frame.add_work(
-            "elementwise", kernels.dtype_class(out), 0.0, 2 * kernels.tensor_bytes(out)
-        )
-        return out
+            kind = "attention" if self.within_attention else "elementwise"
+            frame.add_work(kind, dtype, 0.0, nbytes)
 
     # -- calls -----------------------------------------------------------------------------------------------------
 

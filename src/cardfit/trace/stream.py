@@ -73,8 +73,9 @@ class Module:
     """A module of a component: its dotted path, class and the byte sizes of the tensors it owns directly.
 
     The last ``buffers`` of the tensors are buffers, the others parameters.
-    ``linear`` says that it is a torch.nn.Linear (what weight quantizers replace) and ``block`` that it is an element
-    of a ModuleList or Sequential directly under the component (what block-level group offload groups).
+    ``linear`` says that it is a torch.nn.Linear (what weight quantizers replace), ``rows`` how many outputs that has (0
+    where it was not noted) and ``block`` that it is an element of a ModuleList or Sequential directly under the
+    component (what block-level group offload groups).
     """
 
     path: str
@@ -83,6 +84,7 @@ class Module:
     linear: bool = False
     block: bool = False
     buffers: int = 0
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,10 @@ class Trace:
     timeline: tuple[Segment, ...]
     sites: tuple[tuple[str, str], ...]  # (op, module path)
     notes: tuple[tuple[str, dict[str, object]], ...] = field(default=())
+    more_without_flash_bytes: int = 0  # in one attention call, on cards before Ampere
+    excluded: tuple[
+        str, ...
+    ] = ()  # components that the pipeline keeps out of model and sequential offload
 
     def component(self, name: str) -> Component:
         """The component called ``name``; KeyError when there is none."""
