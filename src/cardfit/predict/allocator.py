@@ -4,12 +4,15 @@ In: allocations and frees by size. Out: bytes allocated and reserved at every mo
 that capacity would raise one. Rules as documented in torch's CUDACachingAllocator with default settings: sizes round
 up to 512 B; up to 1 MiB comes from 2 MiB segments of a small pool; below 10 MiB from 20 MiB segments; above, segments
 round up to 2 MiB; best fit; blocks split and merge within their segment; a full card frees cached segments once. Each
-CUDA stream has pools of its own. Left out: CUDA graphs, ``max_split_size_mb`` and other non-default settings.
+CUDA stream has pools of its own. Settings other than the default have a class of their own (`predict.tuned`), so that
+they cost nothing here. Left out: CUDA graphs.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from cardfit.units import KIB, MIB
 
@@ -19,10 +22,25 @@ SMALL_SEGMENT_BYTES = 2 * MIB
 LARGE_SEGMENT_BYTES = 20 * MIB
 MIN_LARGE_BYTES = 10 * MIB
 ROUND_LARGE_BYTES = 2 * MIB
-_SIZE_SHIFT = 40  # addresses count blocks of 512 bytes: room for 512 TiB of segments over a run
+SIZE_SHIFT = 40  # addresses count blocks of 512 bytes: room for 512 TiB of segments over a run
 
 
 Pool = tuple[int, bool]  # (CUDA stream, whether it is the small pool)
+TAKEN, FREE, HOLE = 0, 1, 2
+
+
+class Part(NamedTuple):
+    """A stretch of a segment: TAKEN, FREE or a HOLE without memory behind it, and how long a free one lay unused.
+
+    The age counts requests to the pool since the block was freed, and is 0 where nothing depends on it.
+    """
+
+    size: int
+    kind: int
+    age: int = 0
+
+
+Layout = tuple[tuple[Pool, tuple[Part, ...]], ...]
 
 
 class DeviceFull(Exception):
@@ -83,6 +101,7 @@ class Allocator:
         self.reserved_bytes = 0
         self.reserved_peak_bytes = 0
         self._next_address = 0
+        self._heads: dict[int, Block] = {}  # the first block of every segment, by address
         # free blocks by pool: their keys in order of (size, address), and the block of each key
         self._keys: dict[Pool, list[int]] = {}
         self._blocks: dict[Pool, dict[int, Block]] = {}
@@ -101,7 +120,7 @@ class Allocator:
         if keys is None:
             keys = self._keys[pool] = []
             self._blocks[pool] = {}
-        at = bisect_left(keys, size << _SIZE_SHIFT)
+        at = bisect_left(keys, size << SIZE_SHIFT)
         if at < len(keys):
             block = self._blocks[pool].pop(keys.pop(at))
         else:
@@ -150,7 +169,7 @@ class Allocator:
                 block = blocks[key]
                 if block.before is None and block.after is None:
                     self.reserved_bytes -= block.size
-                    del blocks[key]
+                    del blocks[key], self._heads[block.address]
                 else:
                     kept.append(key)
             keys[:] = kept
@@ -159,6 +178,43 @@ class Allocator:
         """What was reserved and where free blocks lie; with the living blocks it decides all later requests."""
         free = tuple((pool, *keys) for pool, keys in self._keys.items())
         return (self.allocated_bytes, self.reserved_bytes, free)
+
+    def segments(self) -> Iterator[Block]:
+        """The first block of every segment, the lowest address first."""
+        return (self._heads[address] for address in sorted(self._heads))
+
+    def part(self, block: Block) -> Part:
+        """What ``block`` is in a layout."""
+        return Part(block.size, FREE if block.free else TAKEN)
+
+    def lay(self, pool: Pool, parts: tuple[Part, ...]) -> list[Block]:
+        """Put a segment after those that are there; the taken blocks of it, in order.
+
+        Addresses begin anew, their order and the distances within a segment stay: nothing else counts.
+        """
+        size = sum(part.size for part in parts)
+        blocks = self._chain(self._next_address, pool, parts)
+        self._heads[self._next_address] = blocks[0]
+        self._next_address += size + KIB
+        self.reserved_bytes += size
+        return [block for block, part in zip(blocks, parts, strict=True) if part.kind == TAKEN]
+
+    def _chain(self, address: int, pool: Pool, parts: tuple[Part, ...]) -> list[Block]:
+        """Blocks for ``parts``, neighbours linked, free ones in their pool."""
+        self._keys.setdefault(pool, [])
+        self._blocks.setdefault(pool, {})
+        blocks: list[Block] = []
+        for part in parts:
+            block = Block(address, part.size, pool)
+            if blocks:
+                block.before, blocks[-1].after = blocks[-1], block
+            blocks.append(block)
+            address += part.size
+            if part.kind == FREE:
+                self._put(block)
+            elif part.kind == TAKEN:
+                self.allocated_bytes += part.size
+        return blocks
 
     def _segment(self, size: int, pool: Pool) -> Block:
         wanted = segment_bytes(size)
@@ -169,22 +225,39 @@ class Allocator:
         self.reserved_bytes += wanted
         self.reserved_peak_bytes = max(self.reserved_peak_bytes, self.reserved_bytes)
         block = Block(self._next_address, wanted, pool)
+        self._heads[block.address] = block
         self._next_address += wanted + KIB  # a gap: segments never merge
         return block
 
     def _put(self, block: Block) -> None:
         block.free = True
-        key = _key(block)
+        key = key_of(block)
         insort(self._keys[block.pool], key)
         self._blocks[block.pool][key] = block
 
     def _take(self, block: Block) -> None:
-        keys, key = self._keys[block.pool], _key(block)
+        keys, key = self._keys[block.pool], key_of(block)
         del keys[bisect_left(keys, key)]
         del self._blocks[block.pool][key]
         block.free = False
 
 
-def _key(block: Block) -> int:
+def key_of(block: Block) -> int:
     """Orders free blocks by size, then by address: one integer compares faster than a pair."""
-    return block.size << _SIZE_SHIFT | block.address // MIN_BLOCK_BYTES
+    return block.size << SIZE_SHIFT | block.address // MIN_BLOCK_BYTES
+
+
+def layout(allocator: Allocator) -> tuple[Layout, tuple[Block, ...]]:
+    """How everything lies, without addresses, and the taken blocks in the same order."""
+    found, taken = [], []
+    for head in allocator.segments():
+        parts: list[Part] = []
+        block: Block | None = head
+        while block is not None:
+            part = allocator.part(block)
+            if part.kind == TAKEN:
+                taken.append(block)
+            parts.append(part)
+            block = block.after
+        found.append((head.pool, tuple(parts)))
+    return tuple(found), tuple(taken)

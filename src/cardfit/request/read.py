@@ -30,6 +30,7 @@ MAX_NODES = 10_000
 MAX_DEPTH = 16
 
 _AnyModel = TypeVar("_AnyModel", bound=BaseModel)
+Lines = dict[tuple[str | int, ...], int]  # where a field stands in its file
 
 
 def schema() -> dict[str, Any]:
@@ -43,18 +44,34 @@ def read_plan_file(path: str | Path) -> PlanFile:
     Raises BadFile when the file cannot be read as YAML of plain values, BadRequest when a field is unknown or wrong.
     """
     path = Path(path)
-    node = _compose(path, _text(path))
-    lines: dict[tuple[str | int, ...], int] = {}
-    if node is None:
+    fields, lines = read_fields(path)
+    if fields is None:
         raise BadFile("planfile-empty", path=str(path))
-    _walk(path, node, (), lines, _Budget())
-    fields = _construct(path, node)
     if not isinstance(fields, dict):
-        raise BadFile("planfile-not-a-mapping", path=str(path), found=_kind(fields))
+        raise BadFile("planfile-not-a-mapping", path=str(path), found=kind_of(fields))
     if fields.get("settings", ...) is None:  # the key with nothing below it
         del fields["settings"]
-    where = _Where(str(path), lines)
-    return _validate(PlanFile, fields, where)
+    return validate_fields(PlanFile, fields, path, lines)
+
+
+def read_fields(path: Path) -> tuple[Any, Lines]:
+    """The plain value in the YAML file at ``path``, None for an empty one, and the line of every field in it.
+
+    Raises BadFile when the file cannot be read as YAML of plain values.
+    """
+    node = _compose(path, _text(path))
+    lines: Lines = {}
+    if node is None:
+        return None, lines
+    _walk(path, node, (), lines, _Budget())
+    return _construct(path, node), lines
+
+
+def validate_fields(
+    kind: type[_AnyModel], fields: Mapping[str, Any], path: Path, lines: Lines
+) -> _AnyModel:
+    """``fields`` of the file at ``path`` as a ``kind``; raises BadRequest naming line, field and what is allowed."""
+    return _validate(kind, fields, _Where(str(path), lines))
 
 
 def write_plan_file(path: str | Path, plan: PlanFile, *, force: bool = False) -> None:
@@ -357,7 +374,8 @@ def _allowed(problem: str, context: Mapping[str, Any]) -> tuple[str, str]:
     return _TYPES.get(problem, "field-wrong"), ""
 
 
-def _kind(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What a value is called in a sentence."""
     return {"list": "list", "str": "text", "NoneType": "nothing"}.get(type(value).__name__, "value")
 
 
