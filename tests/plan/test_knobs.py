@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 from cardfit.plan.knobs import candidates, closed, knobs_of, price_of, settings_text, trace_key
 from cardfit.request import Settings
+from cardfit.trace.cache import shaping
 
 
 def test_open_settings_start_with_nothing_turned_and_end_with_the_lossiest(
@@ -97,3 +98,46 @@ def test_a_vae_that_only_decodes_in_tiles_pays_nothing_for_them(fakes: SimpleNam
     found = candidates(Settings(), knobs)
     assert {each.settings.vae_tiling for each in found} == {True}
     assert found[0].price == ()
+
+
+def test_knobs_of_an_offload_narrow_what_is_tried(fakes: SimpleNamespace) -> None:
+    def tried(**given: object) -> set[str | None]:
+        return {each.settings.offload for each in candidates(Settings(**given), fakes.knobs())}
+
+    assert tried(blocks_to_swap=20) == {"none", "model"}
+    assert tried(num_blocks_per_group=2) == {"group-block"}
+    assert tried(offload_to_disk=True) == tried(use_stream=False) == {"group-block", "group-leaf"}
+    assert tried(offload="model", use_stream=False) == {"model"}
+    assert len(tried()) == 5
+
+
+def test_the_details_of_an_offload_are_said(fakes: SimpleNamespace) -> None:
+    group = Settings(offload="group-block", num_blocks_per_group=4, offload_to_disk=True)
+    assert settings_text(group, fakes.knobs()) == (
+        "group offload by block, 4 blocks a group, weights on disk"
+    )
+    swap = Settings(offload="none", blocks_to_swap=20)
+    assert settings_text(swap, fakes.knobs()) == "20 blocks swapped"
+    assert price_of(swap, fakes.knobs()) == ("slower",)
+
+
+def test_where_weights_wait_shapes_no_trace():
+    given = Settings(
+        offload="group-block", quantization={"unet": "bnb-nf4"}, compile=True, use_stream=True,
+        num_blocks_per_group=2, low_cpu_mem_usage=True, offload_to_disk=True, blocks_to_swap=4,
+        alloc_conf="expandable_segments:True",
+    )  # fmt: skip
+    assert trace_key(given) == trace_key(Settings())
+    # every field is either a part of the cached trace's name or left out of the key
+    shaped = set(shaping(given))
+    kept = {n for n in Settings.model_fields if n not in shaped}
+    assert kept == {
+        "offload", "quantization", "compile", "use_stream", "num_blocks_per_group", "low_cpu_mem_usage",
+        "offload_to_disk", "blocks_to_swap", "alloc_conf",
+    }  # fmt: skip
+    for turned in (
+        Settings(prompt_embeds=True),
+        Settings(forward_chunking=4),
+        Settings(attention="math"),
+    ):
+        assert trace_key(turned) != trace_key(Settings())

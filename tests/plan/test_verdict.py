@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from cardfit.plan.target import Band
 from cardfit.plan.verdict import ORDER, Host, grade, judge, judge_limited, needs_limit
-from cardfit.predict.estimate import MemoryEstimate
+from cardfit.predict.estimate import HostMoment, MemoryEstimate
 
 
 def one(fakes: SimpleNamespace, peak_gib: float, **changes: float) -> MemoryEstimate:
@@ -51,6 +52,43 @@ def test_host_ram_is_a_wall_too(fakes: SimpleNamespace) -> None:
     )
     assert judge(one(fakes, 20, host_gib=48), room, Host(fakes.gib(48))).verdict == "fits"
     assert judge(one(fakes, 20, host_gib=48), room, Host(None)).verdict == "fits"
+
+
+def moment(fakes: SimpleNamespace, likely: float, high: float, mapped: float = 0) -> HostMoment:
+    low, parts = fakes.gib(1), (("process", fakes.gib(likely)),)
+    return HostMoment("run", low, fakes.gib(likely), fakes.gib(high), fakes.gib(mapped), parts)
+
+
+def test_host_ram_may_be_tight(fakes: SimpleNamespace) -> None:
+    room = usable(fakes, 40, 40, 40)
+    found = replace(one(fakes, 20, host_gib=48), host=(moment(fakes, 48, 50),))
+    close = judge(found, room, Host(fakes.gib(49)))
+    assert (close.verdict, close.reason, close.over_bytes) == ("tight", "host_likely", 0)
+    assert judge(found, room, Host(fakes.gib(50))).verdict == "fits"
+    assert judge(found, room, Host(fakes.gib(47))).verdict == "does_not_fit"
+
+
+def test_windows_counts_mapped_files_as_committed(fakes: SimpleNamespace) -> None:
+    room = usable(fakes, 40, 40, 40)
+    found = replace(one(fakes, 20, host_gib=4), host=(moment(fakes, 4, 5, mapped=30),))
+    assert judge(found, room, Host(fakes.gib(32), "linux")).verdict == "fits"
+    assert judge(found, room, Host(fakes.gib(32), "windows")).verdict == "tight"
+    assert judge(found, room, Host(fakes.gib(34), "windows")).verdict == "fits"
+
+
+def test_the_disk_is_a_wall(fakes: SimpleNamespace) -> None:
+    room = usable(fakes, 40, 40, 40)
+    found = replace(one(fakes, 20), offload_disk_bytes=fakes.gib(30))
+    host = Host(disk_bytes=fakes.gib(60), files_bytes=fakes.gib(31))
+    short = judge(found, room, host)
+    assert (short.verdict, short.reason, short.over_bytes) == (
+        "does_not_fit",
+        "disk",
+        fakes.gib(1),
+    )
+    assert judge_limited(found, room, host) is None
+    assert judge(found, room, Host(files_bytes=fakes.gib(31))).verdict == "fits"  # nobody knows
+    assert judge(one(fakes, 20), room, host).verdict == "fits"
 
 
 def test_windows_spills_into_half_of_the_ram_when_it_is_known(fakes: SimpleNamespace) -> None:

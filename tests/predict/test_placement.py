@@ -6,15 +6,19 @@ the hooks' side moving is replaced by noting, so that no GPU is needed; when wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from cardfit.errors import BadRequest
 from cardfit.predict.allocator import Allocator
-from cardfit.predict.placement import COPY_STREAM, GroupOffload, ModelOffload, placement
+from cardfit.predict.offload import ModelOffload, Waiting
+from cardfit.predict.placement import COPY_STREAM, GroupOffload, placement, streams
 from cardfit.request import ExactRequest, Offload, Settings
 from cardfit.trace.stream import Binding, Component, Event, Module, Op, Segment, Stream, Trace
 
@@ -24,6 +28,7 @@ pytest.importorskip("diffusers")
 import accelerate.hooks  # noqa: E402
 from accelerate import cpu_offload, cpu_offload_with_hook  # noqa: E402
 from diffusers.hooks import group_offloading  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
 
 from cardfit.trace.dryrun import describe  # noqa: E402
 
@@ -199,10 +204,12 @@ def trace_of(
     )
 
 
-def ours(trace: Trace, offload: Offload, watched: Callable[[Module], bool]) -> list[Snapshot]:
+def ours(
+    trace: Trace, offload: Offload, watched: Callable[[Module], bool], **knobs: Any
+) -> list[Snapshot]:
     """What the placement has on the card when each watched module computes."""
     allocator = Allocator()
-    placed = placement(trace, Settings(offload=offload), allocator)
+    placed = placement(trace, Settings(offload=offload, **knobs), allocator)
     seen: list[Snapshot] = []
 
     def look(number: int, module: Module) -> None:
@@ -273,7 +280,14 @@ class Stream_(SimpleNamespace):
 
 
 def grouped(
-    monkeypatch: pytest.MonkeyPatch, name: str, module: Any, kind: str, *, stream: bool
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    module: Any,
+    kind: str,
+    *,
+    stream: bool,
+    together: int = 1,
+    low: bool = False,
 ) -> Watch:
     """``module`` under diffusers' group offloading, moving replaced by noting."""
     watch, owner = Watch(), owners(name, module)
@@ -300,8 +314,8 @@ def grouped(
         offload_type=group_offloading.GroupOffloadingType(kind),
         non_blocking=False,
         record_stream=False,
-        low_cpu_mem_usage=False,
-        num_blocks_per_group=1,
+        low_cpu_mem_usage=low,
+        num_blocks_per_group=together,
         stream=Stream_() if stream else None,
     )
     group_offloading._apply_group_offloading(module, config)
@@ -333,14 +347,113 @@ def test_streamed_groups(
 
 
 @pytest.mark.parametrize(("kind", "offload"), GROUPS)
-def test_the_first_forward_is_that_of_groups_without_stream(
+@pytest.mark.parametrize("make", [Denoiser, Encoder])
+def test_groups_without_stream_come_one_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, make: type, kind: str, offload: Offload
+) -> None:
+    """Every forward is like the first: nothing is fetched ahead."""
+    module = make()
+    trace = trace_of({"part": module}, [("part", "forward")] * 2)
+    watch = grouped(monkeypatch, "part", module, kind, stream=False)
+    run(module, ["forward"] * 2)
+    assert ours(trace, offload, layer, use_stream=False) == watch.seen
+    first = ours(trace, offload, layer)[: len(watch.seen) // 2]
+    assert first == watch.seen[: len(first)]  # a streamed first forward is the same
+
+
+@pytest.mark.parametrize("together", [1, 2, 3, 5])
+def test_several_blocks_in_a_group(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
+    """A list of 3 and one of 2 blocks: the last group of a list may be smaller, none spans two lists."""
+    module = Denoiser()
+    trace = trace_of({"part": module}, [("part", "forward")] * 2)
+    watch = grouped(monkeypatch, "part", module, "block_level", stream=False, together=together)
+    run(module, ["forward"] * 2)
+    knobs = {"use_stream": False, "num_blocks_per_group": together}
+    assert ours(trace, "group-block", layer, **knobs) == watch.seen
+    held = dict(watch.seen)["part.blocks.0.first"]
+    assert ("part.blocks.1.first" in held) == (together > 1)
+    assert "part.single.0.first" not in held
+
+
+def test_a_stream_takes_single_blocks_whatever_is_asked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    module = Denoiser()
+    trace = trace_of({"part": module}, [("part", "forward")] * 2)
+    watch = grouped(monkeypatch, "part", module, "block_level", stream=True, together=3)
+    run(module, ["forward"] * 2)
+    knobs = {"use_stream": True, "num_blocks_per_group": 3}
+    assert ours(trace, "group-block", layer, **knobs) == watch.seen
+    assert streams(Settings(offload="group-block"))
+    assert not streams(Settings(offload="group-block", num_blocks_per_group=3))
+
+
+@pytest.mark.parametrize(("kind", "offload"), GROUPS)
+def test_pinning_while_copying_moves_the_same(
     monkeypatch: pytest.MonkeyPatch, kind: str, offload: Offload
 ) -> None:
     module = Denoiser()
-    trace = trace_of({"part": module}, [("part", "forward")])
-    watch = grouped(monkeypatch, "part", module, kind, stream=False)
-    run(module, ["forward"])
-    assert ours(trace, offload, layer) == watch.seen
+    trace = trace_of({"part": module}, [("part", "forward")] * 3)
+    watch = grouped(monkeypatch, "part", module, kind, stream=True, low=True)
+    run(module, ["forward"] * 3)
+    assert ours(trace, offload, layer, low_cpu_mem_usage=True) == watch.seen
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+@pytest.mark.parametrize(("kind", "offload"), GROUPS)
+def test_groups_on_disk_move_the_same_and_leave_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, offload: Offload, streamed: bool
+) -> None:
+    """diffusers' own onload and offload run here: files on disk, a stand-in for the stream, no pinning."""
+    module = Denoiser()
+    trace = trace_of({"part": module}, [("part", "forward")] * 3)
+    watch, owner = Watch(), owners("part", module)
+    group = group_offloading.ModuleGroup
+    load, away = group.onload_, group.offload_
+
+    def members(self: Any) -> set[str]:
+        return {owner[id(tensor)] for tensor in self.tensor_to_key if id(tensor) in owner}
+
+    def onload(self: Any) -> None:
+        load(self)
+        watch.there |= members(self)
+
+    def offload_(self: Any) -> None:
+        away(self)
+        watch.there -= members(self)
+
+    backend = SimpleNamespace(
+        Stream=Stream_, stream=lambda _: nullcontext(), current_stream=Stream_
+    )
+    monkeypatch.setattr(group, "onload_", onload)
+    monkeypatch.setattr(group, "offload_", offload_)
+    monkeypatch.setattr(group_offloading, "TorchDeviceBackend", lambda _: backend)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self)
+    watching(watch, "part", module)
+    config = group_offloading.GroupOffloadingConfig(
+        onload_device=torch.device("cpu"),
+        offload_device=torch.device("cpu"),
+        offload_type=group_offloading.GroupOffloadingType(kind),
+        non_blocking=False,
+        record_stream=False,
+        low_cpu_mem_usage=False,
+        num_blocks_per_group=1,
+        offload_to_disk_path=str(tmp_path),
+        stream=Stream_() if streamed else None,
+    )
+    group_offloading._apply_group_offloading(module, config)
+    run(module, ["forward"] * 3)
+    knobs = {"use_stream": streamed, "offload_to_disk": True}
+    assert ours(trace, offload, layer, **knobs) == watch.seen
+    placed = placement(trace, Settings(offload=offload, **knobs), Allocator())
+    written = sum(
+        tensor.numel() * tensor.element_size()
+        for file in tmp_path.iterdir()
+        for tensor in load_file(file).values()
+    )
+    assert placed.waiting().disk_bytes == written > 0
+    assert placed.waiting().pageable_bytes == placed.waiting().pinned_bytes == 0
+    assert (placed.waiting().passing_bytes > 0) == streamed
 
 
 def test_an_autoencoder_goes_by_leaves_and_fetches_nothing_ahead(
@@ -387,9 +500,13 @@ def test_pinned_memory_is_rounded_to_powers_of_two() -> None:
     trace = trace_of({"part": Norm()}, [])
     trace = Trace(**{f: getattr(trace, f) for f in trace.__slots__} | {"components": (part,)})
     by_leaf = placement(trace, Settings(offload="group-leaf"), Allocator())
-    assert by_leaf.host_bytes() == 4096 + 128
+    assert by_leaf.waiting() == Waiting(pinned_bytes=4096 + 128)
     by_block = placement(trace, Settings(offload="group-block"), Allocator())
-    assert by_block.host_bytes() == 3100  # no block: neither streamed nor pinned
+    assert by_block.waiting() == Waiting(pageable_bytes=3100)  # no block: not streamed, not pinned
+    low = placement(trace, Settings(offload="group-leaf", low_cpu_mem_usage=True), Allocator())
+    assert low.waiting() == Waiting(pageable_bytes=3100, passing_bytes=4224, in_files=True)
+    plain = placement(trace, Settings(offload="group-leaf", use_stream=False), Allocator())
+    assert plain.waiting() == Waiting(pageable_bytes=3100)
 
 
 # -- accelerate ----------------------------------------------------------------------------------
@@ -466,6 +583,11 @@ PIPELINES = {
     "text to image": ["text_encoder", "transformer", "transformer", "vae"],
     # the VAE that encodes the picture first stays on the card until the end
     "vae first": ["vae", "text_encoder", "transformer", "transformer", "vae"],
+    # FLUX image to image: the prompt, then the picture
+    "picture second": ["text_encoder", "vae", "transformer", "transformer", "vae"],
+    # Stable Video Diffusion has no text encoder
+    "picture only": ["image_encoder", "vae", "transformer", "transformer", "vae"],
+    # Wan's
     "image to video": ["text_encoder", "image_encoder", "vae", "transformer", "vae"],
     # outside the sequence: stays to the end
     "controlnet": ["text_encoder", "controlnet", "transformer", "controlnet", "transformer", "vae"],
@@ -492,6 +614,27 @@ def test_model_offload(name: str) -> None:
     assert ours(trace, "model", layer) == watch.seen
 
 
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        ("text to image", {"text_encoder"}),  # the image encoder before the denoiser never ran
+        ("vae first", {"text_encoder", "vae"}),
+        ("picture second", {"text_encoder", "vae"}),
+        ("picture only", {"vae"}),
+        ("image to video", {"vae"}),
+        ("controlnet", {"text_encoder", "controlnet"}),
+        ("embeddings given", set()),
+    ],
+)
+def test_what_lies_beside_the_denoiser_at_its_last_step(name: str, beside: set[str]) -> None:
+    """By hand: only the predecessor leaves, so what was called out of turn stays."""
+    modules = laid([*SEQUENCE, "controlnet"])
+    calls = [(each, "forward") for each in PIPELINES[name]]
+    seen = dict(ours(trace_of(modules, calls, SEQUENCE), "model", layer))
+    there = {path.partition(".")[0] for path in seen["transformer.layer"]}
+    assert there == beside | {"transformer"}
+
+
 def test_model_offload_keeps_the_vae_that_encoded_first() -> None:
     plain = {each: torch.nn.Sequential() for each in SEQUENCE}
     for part in plain.values():
@@ -514,6 +657,142 @@ def test_model_offload_empties_the_cache_when_something_leaves() -> None:
     assert not placed.resident(0)
     assert placed.resident(1)
     assert allocator.reserved_bytes == allocator.reserved_peak_bytes == reserved
+
+
+def laid(names: Sequence[str]) -> dict[str, Any]:
+    plain = {each: torch.nn.Sequential() for each in names}
+    for part in plain.values():
+        part.add_module("layer", torch.nn.Linear(4, 4))
+    return plain
+
+
+def a_pipeline(**parts: Any) -> Any:
+    """A pipeline of diffusers with a sequence and an excluded component."""
+    import diffusers
+
+    class Pipe(diffusers.DiffusionPipeline):  # type: ignore[misc]
+        model_cpu_offload_seq = "text_encoder->unet->vae"
+        _exclude_from_cpu_offload: ClassVar[list[str]] = ["safety_checker"]
+        components = parts
+        config: ClassVar[dict[str, Any]] = {}
+
+    return Pipe()
+
+
+@pytest.mark.parametrize("kind", ["model", "sequential"])
+def test_what_the_pipeline_excludes_is_on_the_card_from_the_first(
+    monkeypatch: pytest.MonkeyPatch, kind: Offload
+) -> None:
+    """`enable_model_cpu_offload` and `enable_sequential_cpu_offload` of a real pipeline, with meta as the card."""
+    names = ("text_encoder", "unet", "vae", "safety_checker")
+    modules = laid(names)
+    pipe = a_pipeline(**modules)
+    moved = set()
+    hooked = set()
+
+    def to(self: Any, device: Any, **_: Any) -> Any:
+        moved.add(next(n for n, m in modules.items() if m is self))
+        return self
+
+    monkeypatch.setattr(type(pipe), "to", lambda self, *_, **__: self)
+    monkeypatch.setattr(torch.nn.Sequential, "to", to)
+    monkeypatch.setattr("diffusers.pipelines.pipeline_utils.empty_device_cache", lambda *_: None)
+
+    def hook(module: Any, *_: Any, **__: Any) -> Any:
+        hooked.add(next(n for n, m in modules.items() if m is module))
+        return module, None
+
+    monkeypatch.setattr(accelerate, "cpu_offload_with_hook", hook)
+    monkeypatch.setattr(accelerate, "cpu_offload", hook)
+    enable = {"model": pipe.enable_model_cpu_offload}
+    enable["sequential"] = pipe.enable_sequential_cpu_offload
+    enable[kind](device="meta")
+    assert moved == {"safety_checker"}
+    assert hooked == {"text_encoder", "unet", "vae"}
+    calls = [(each, "forward") for each in names]
+    trace = replace(
+        trace_of(modules, calls, ("text_encoder", "unet", "vae")), excluded=("safety_checker",)
+    )
+    for _, there in ours(trace, kind, layer):
+        assert "safety_checker.layer" in there
+    placed = placement(trace, Settings(offload=kind), Allocator())
+    assert placed.waiting().pageable_bytes == 3 * 4 * (16 + 4)  # fp32 weight and bias, thrice
+
+
+@pytest.mark.parametrize("old", [True, False])
+def test_eight_bit_weights_stay_on_the_card_with_an_old_bitsandbytes(
+    monkeypatch: pytest.MonkeyPatch, old: bool
+) -> None:
+    """diffusers leaves them out of the chain, so what came before them is their successor's predecessor."""
+    from diffusers.pipelines import pipeline_utils
+
+    names = ("text_encoder", "unet", "vae")
+    modules = laid(names)
+    pipe = a_pipeline(**modules)
+    chain: list[tuple[str, str | None]] = []
+
+    def hook(module: Any, _device: Any, prev_module_hook: Any = None) -> Any:
+        name = next(n for n, m in modules.items() if m is module)
+        chain.append((name, prev_module_hook))
+        return module, name
+
+    monkeypatch.setattr(type(pipe), "to", lambda self, *_, **__: self)
+    monkeypatch.setattr(pipeline_utils, "empty_device_cache", lambda *_: None)
+    monkeypatch.setattr(accelerate, "cpu_offload_with_hook", hook)
+    eight = modules["unet"]
+    monkeypatch.setattr(
+        pipeline_utils, "_check_bnb_status", lambda m: (m is eight, False, m is eight)
+    )
+    for name in ("is_transformers_version", "is_bitsandbytes_version"):
+        monkeypatch.setattr(pipeline_utils, name, lambda *_: old)
+    pipe.enable_model_cpu_offload(device="meta")
+    trace = trace_of(modules, [(each, "forward") for each in names], names)
+    settings = Settings(offload="model", quantization={"unet": "bnb-int8"})
+    placed = placement(trace, settings, Allocator(), legacy_bnb=old)
+    assert isinstance(placed, ModelOffload)
+    numbers = {name: number for number, name in enumerate(names)}
+    before = {numbers[n]: numbers[b] for n, b in chain if b is not None}
+    assert placed.before == before == ({2: 0} if old else {1: 0, 2: 1})
+    placed.start()
+    assert placed.resident(1) == old
+    four = Settings(offload="model", quantization={"unet": "bnb-nf4"})
+    nf4 = placement(trace, four, Allocator(), legacy_bnb=old)
+    nf4.start()
+    assert not nf4.resident(1)  # 4-bit weights move
+
+
+# -- block swap ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offload", ["none", "model"])
+def test_swapped_blocks_come_in_for_their_own_forward(offload: Offload) -> None:
+    """Of 5 blocks the last 2 wait: never more than one of them is there, the rest as without."""
+    modules = {"text_encoder": Norm(), "transformer": Denoiser()}
+    calls = [("text_encoder", "forward"), ("transformer", "forward"), ("transformer", "forward")]
+    trace = trace_of(modules, calls, tuple(modules))
+    blocks = ["blocks.0", "blocks.1", "blocks.2", "single.0", "single.1"]
+    for path, there in ours(trace, offload, layer, blocks_to_swap=2):
+        if not path.startswith("transformer."):
+            continue
+        at = {block for block in blocks if f"transformer.{block}.first" in there}
+        inside = {block for block in blocks[3:] if path.startswith(f"transformer.{block}.")}
+        assert at == {*blocks[:3], *inside}
+        assert "transformer.head" in there
+        assert ("text_encoder." in there) == (offload == "none")
+    placed = placement(trace, Settings(offload=offload, blocks_to_swap=2), Allocator())
+    block = 4 * (4 + 4 + 16 + 4 + 16)  # table, norm, two layers, one bias
+    waiting = placed.waiting().pageable_bytes
+    whole = sum(part.weights_bytes for part in trace.components)
+    assert waiting == (2 * block if offload == "none" else whole)
+
+
+def test_more_blocks_than_there_are_cannot_be_swapped() -> None:
+    trace = trace_of({"transformer": Denoiser()}, [])
+    with pytest.raises(BadRequest, match="blocks_to_swap 6: transformer has 5 blocks"):
+        placement(trace, Settings(blocks_to_swap=6), Allocator())
+    bare = trace_of({"transformer": Norm()}, [])
+    with pytest.raises(BadRequest, match=r"transformer \(Norm\) has no list of blocks"):
+        placement(bare, Settings(blocks_to_swap=1), Allocator())
 
 
 def test_a_sequence_names_a_component_once() -> None:

@@ -46,6 +46,18 @@ def test_one_linear(scheme: str, weight_bytes: int, scratch_bytes: int) -> None:
     assert found.scratch_bytes == scratch_bytes
 
 
+def test_a_quantizer_called_in_place_takes_what_a_class_keeps() -> None:
+    wo = linear("encoder.block.0.layer.1.DenseReluDense.wo", WEIGHT)
+    loaded = part(wo, linear("lm_head", WEIGHT), kind="T5EncoderModel")
+    called = weights.InPlace(loaded.name, loaded.kind, loaded.dtype, loaded.modules)
+    plain = weights.ModuleWeights((2 * COUNT,))
+    square = round(COUNT**0.5)  # a layer without bias tells no rows
+    taken = weights.ModuleWeights((COUNT + 5 * square,), 2 * COUNT)
+    assert module_weights(loaded, "torchao-int8") == (plain, plain)
+    assert module_weights(called, "torchao-int8") == (taken, taken)
+    assert module_weights(called) == (plain, plain)
+
+
 def test_nf4_rounds_a_last_odd_block_up() -> None:
     (found,) = module_weights(
         part(linear("a", ("weight", 2 * 65, "float16")), dtype="float16"), "bnb-nf4"

@@ -64,6 +64,11 @@ ANY_SETTINGS = st.builds(
     vae_tile=st.sampled_from([None, 256]),
     vae_slicing=st.booleans(),
     decode_chunk_size=st.sampled_from([None, 4]),
+    use_stream=st.sampled_from([None, True, False]),
+    num_blocks_per_group=st.sampled_from([None, 1, 4]),
+    low_cpu_mem_usage=st.sampled_from([None, True]),
+    offload_to_disk=st.sampled_from([None, True]),
+    blocks_to_swap=st.sampled_from([None, 20]),
     attention=st.sampled_from(["sdpa", "math"]),
 )
 
@@ -257,8 +262,11 @@ def tiny(monkeypatch):
     groups = []
 
     class Group(group_offloading.ModuleGroup):
-        def _init_cpu_param_dict(self):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
             groups.append(self)
+
+        def _init_cpu_param_dict(self):
             return {}
 
         def onload_(self): ...
@@ -323,3 +331,87 @@ def test_the_casting_lines_leave_a_real_text_encoder_able_to_run(tiny):
     with torch.no_grad():
         out = encoder(torch.arange(8)[None])[0]
     assert out.dtype == torch.bfloat16 and bool(out.isfinite().all())
+
+
+@pytest.mark.parametrize(
+    ("knobs", "streamed", "low"),
+    [
+        ({}, True, False),
+        ({"use_stream": False}, False, False),
+        ({"use_stream": True, "low_cpu_mem_usage": True}, True, True),
+    ],
+)
+@pytest.mark.parametrize("offload", ["group-leaf", "group-block"])
+def test_the_knobs_of_a_group_reach_its_hooks(tiny, offload, knobs, streamed, low):
+    up_to_the_call(Settings(offload=offload, **knobs))
+    assert any(g.stream is not None for g in tiny.groups) == streamed
+    # groups of several tensors that belong to no block are never given the option
+    assert any(g.low_cpu_mem_usage for g in tiny.groups) == low
+    assert not any(g.record_stream for g in tiny.groups)
+
+
+def test_several_blocks_make_one_group_without_a_stream(tiny):
+    up_to_the_call(Settings(offload="group-block", num_blocks_per_group=2))
+    blocks = tiny.pipe.transformer.transformer_blocks
+    assert [len(g.modules) for g in tiny.groups if g.modules and g.modules[0] is blocks[0]] == [2]
+    assert all(g.stream is None for g in tiny.groups)
+
+
+@pytest.mark.parametrize("offload", ["group-leaf", "group-block"])
+def test_every_component_has_a_folder_of_its_own_on_disk(tiny, offload, tmp_path, monkeypatch):
+    """Two layers of one path in two components would share a file."""
+    monkeypatch.chdir(tmp_path)
+    up_to_the_call(Settings(offload=offload, offload_to_disk=True))
+    owner = {}
+    for name in ("text_encoder", "vae", "transformer"):
+        for tensor in getattr(tiny.pipe, name).parameters():
+            owner[id(tensor)] = name
+    files = {}
+    for group in tiny.groups:
+        for tensor in group.tensor_to_key:
+            files.setdefault(group.offload_to_disk_path, set()).add(owner.get(id(tensor)))
+    assert {folder: names - {None} for folder, names in files.items()} == {
+        f"offloaded/{name}": {name} for name in ("text_encoder", "vae", "transformer")
+    }
+
+
+def test_swapped_blocks_come_in_for_their_own_forward(tiny, monkeypatch):
+    """The printed hooks on a real denoiser, with a stand-in for the card that notes what is sent there."""
+    import torch
+
+    moves = []
+    plain = torch.Tensor.to
+
+    def to(self, *args, **kwargs):
+        if args and args[0] in ("cuda", "cpu"):
+            moves.append(args[0])
+            return self
+        return plain(self, *args, **kwargs)
+
+    sent = []
+    tiny.pipe.to = lambda device: sent.append(device)
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    up_to_the_call(Settings(offload="none", blocks_to_swap=1))
+    assert sent == ["cuda"]
+    denoiser = tiny.pipe.transformer
+    last = denoiser.transformer_blocks[-1]
+    before = {id(p) for p in last.parameters()}
+    denoiser.to(torch.float32)  # the whole model moves, the swapped block does not
+    assert {p.dtype for p in last.parameters()} == {torch.bfloat16}
+    assert {id(p) for p in last.parameters()} == before
+    assert {p.dtype for p in denoiser.transformer_blocks[0].parameters()} == {torch.float32}
+    for hook in last._forward_pre_hooks.values():
+        assert hook(last, ()) is None
+    tensors = len([*last.parameters(), *last.buffers()])
+    assert moves == ["cuda"] * tensors
+    for hook in last._forward_hooks.values():
+        assert hook(last, (), None) is None
+    assert moves == ["cuda"] * tensors + ["cpu"] * tensors
+    assert not denoiser.transformer_blocks[0]._forward_pre_hooks
+
+
+def test_old_versions_that_cannot_move_eight_bit_weights_are_named():
+    moved = text(Settings(offload="model", quantization={"transformer": "bnb-int8"}))
+    assert "# bitsandbytes 0.48 and transformers 4.58 or later" in moved
+    assert "0.48" not in text(Settings(offload="none", quantization={"transformer": "bnb-int8"}))
+    assert "0.48" not in text(Settings(offload="model", quantization={"transformer": "bnb-nf4"}))

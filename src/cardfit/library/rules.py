@@ -15,6 +15,18 @@ from cardfit.request import ExactRequest, Request, Settings, Task
 DEFAULT_PROMPT_TOKENS = 64
 """Tokens of a prompt whose length nobody gave: about 45 English words, two sentences."""
 
+CHUNKED_FORWARD = frozenset(
+    {
+        "HunyuanDiT2DModel",
+        "I2VGenXLUNet",
+        "SD3Transformer2DModel",
+        "UNet3DConditionModel",
+        "UNetMotionModel",
+        "UNetSpatioTemporalConditionModel",
+    }
+)
+"""Denoiser classes that have ``enable_forward_chunking`` in diffusers 0.42.1 (a test compares)."""
+
 _LARGER = 1.1  # share over the largest size the model was made for that is worth a remark
 
 
@@ -256,10 +268,12 @@ def _prompt_tokens(model: Model, request: Request, notes: list[Note]) -> int:
 def settings_allowed(model: Model, settings: Settings) -> tuple[Note, ...]:
     """What a reader should know about ``settings`` on ``model``.
 
-    Raises BadRequest for a component that the model does not have and for a VAE knob that its VAE or pipeline lacks.
+    Raises BadRequest for a component that the model does not have, for a VAE knob that its VAE or pipeline lacks and
+    for knobs of an offload that contradict each other.
     """
-    notes = _check_components(model, settings)
+    notes = (*_check_components(model, settings), *_check_pipeline_knobs(model, settings))
     _check_tiling(model, settings)
+    _check_offload(settings)
     if settings.vae_slicing and not model.vae.slicing:
         raise BadRequest(
             "vae-knob-missing", model=model.id, knob="vae_slicing", vae=_vae_class(model)
@@ -284,6 +298,66 @@ def _check_components(model: Model, settings: Settings) -> tuple[Note, ...]:
             if not part.counted:
                 notes.append(Note("component-not-loaded", {"model": model.id, "name": name}))
     return tuple(notes)
+
+
+def _check_pipeline_knobs(model: Model, settings: Settings) -> tuple[Note, ...]:
+    """The knobs of the denoiser and the prompt: ``prompt_embeds``, ``forward_chunking``, ``compile``."""
+    if settings.prompt_embeds and not any(n.startswith("text_encoder") for n in model.components):
+        raise BadRequest("no-text-encoder", model=model.id, pipeline=model.pipeline)
+    if settings.forward_chunking is not None:
+        kinds = [
+            part.class_path.rpartition(".")[2]
+            for name, part in model.components.items()
+            if name.startswith(("transformer", "unet", "prior"))
+        ]
+        lacking = [kind for kind in kinds if kind not in CHUNKED_FORWARD]
+        if lacking:
+            allowed = ", ".join(sorted(CHUNKED_FORWARD))
+            raise BadRequest(
+                "no-forward-chunking", model=model.id, kind=lacking[0], allowed=allowed
+            )
+    return (Note("compile-as-eager"),) if settings.compile else ()
+
+
+# Knobs of group offload; a switch that is off changes nothing anywhere.
+_GROUP_KNOBS = ("use_stream", "num_blocks_per_group", "low_cpu_mem_usage", "offload_to_disk")
+_GROUPS = ("group-block", "group-leaf")
+
+
+def _check_offload(settings: Settings) -> None:
+    """Raise for knobs of an offload that contradict it or each other, naming both."""
+    offload = settings.offload
+    given = [name for name in _GROUP_KNOBS if getattr(settings, name)]
+    if settings.blocks_to_swap is not None and (given or offload not in (None, "none", "model")):
+        other = given[0] if given else "offload"
+        raise BadRequest(
+            "swap-with-offload",
+            asked=settings.blocks_to_swap,
+            other=other,
+            found=getattr(settings, other),
+        )
+    if given and offload is not None and offload not in _GROUPS:
+        found = getattr(settings, given[0])
+        raise BadRequest("group-knob-alone", knob=given[0], found=found, offload=offload)
+    blocks = settings.num_blocks_per_group
+    if blocks is not None and offload == "group-leaf":
+        raise BadRequest("blocks-of-leaves", found=blocks)
+    several = blocks is not None and blocks > 1
+    if several and settings.use_stream:
+        raise BadRequest("blocks-on-stream", found=blocks)
+    if settings.low_cpu_mem_usage and (settings.use_stream is False or several):
+        other = "num_blocks_per_group" if several else "use_stream"
+        raise BadRequest("pinning-without-stream", other=other, found=getattr(settings, other))
+    _check_disk_offload(settings)
+
+
+def _check_disk_offload(settings: Settings) -> None:
+    """diffusers cannot write torchao's weights to a file (0.42.1, ModuleGroup._check_disk_offload_torchao)."""
+    if not settings.offload_to_disk:
+        return
+    for component, scheme in settings.quantization.items():
+        if scheme.startswith("torchao"):
+            raise BadRequest("disk-with-torchao", component=component, scheme=scheme)
 
 
 def _vae_class(model: Model) -> str:

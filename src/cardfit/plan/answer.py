@@ -118,6 +118,7 @@ class CardRow(_Frozen):
     offer: OfferRow | None
     why: Said
     near_miss: Said | None
+    offer_note: Said | None = None  # what the offer leaves open
 
 
 class Pick(_Frozen):

@@ -47,6 +47,8 @@ def floor_bytes(settings: Settings, known: Settings, trace: Trace, estimate: Mem
     tensors = sum(len(module.tensors) for each in trace.components for module in each.modules)
     active = max((each.activation_bytes for each in stages), default=0)
     active = max(0, active - tensors * BLOCK_BYTES)
+    if settings.blocks_to_swap is not None:
+        return active  # how much waits on the host depends on the blocks
     sizes = {each.name: _weights(each, settings) for each in trace.components}
     if settings.offload in (None, "none"):
         return active + sum(sizes.values())

@@ -19,6 +19,18 @@ from cardfit.trace.stream import Trace
 LARGE_ENCODER_BYTES = 1_000_000_000  # quantizing a smaller text encoder saves too little to matter
 # The sizes tried for `decode_chunk_size`: frames decoded per call (Stable Video Diffusion's knob).
 CHUNKS = (8, 2)
+# What shapes no trace, as it stands in the settings that do.
+_NOT_SHAPING: dict[str, object] = {
+    "offload": None,
+    "quantization": {},
+    "compile": None,
+    "use_stream": None,
+    "num_blocks_per_group": None,
+    "low_cpu_mem_usage": None,
+    "offload_to_disk": None,
+    "blocks_to_swap": None,
+    "alloc_conf": None,
+}
 _DENOISERS = ("transformer", "unet", "prior")
 _TEXT_ENCODERS = ("text_encoder", "mllm")
 # What each weight scheme costs, least first, and the offloads it works with (diffusers 0.42:
@@ -111,15 +123,15 @@ def closed(settings: Settings) -> Settings:
 
 
 def trace_key(settings: Settings) -> Settings:
-    """The part of ``settings`` that shapes a trace: offload and quantization never do."""
-    return closed(settings).model_copy(update={"offload": None, "quantization": {}})
+    """The part of ``settings`` that shapes a trace: what says where weights wait, and how, never does."""
+    return closed(settings).model_copy(update=_NOT_SHAPING)
 
 
 def price_of(settings: Settings, knobs: Knobs) -> tuple[Price, ...]:
     """What closed ``settings`` cost: ``slower`` for any offload, ``lossy`` for tiles, chunks and fewer bits."""
     tiled = bool(settings.vae_tiling) and not knobs.always_tiled
     lossy = tiled or bool(_schemes(settings)) or settings.decode_chunk_size is not None
-    slower = settings.offload not in (None, "none")
+    slower = settings.offload not in (None, "none") or settings.blocks_to_swap is not None
     prices: tuple[Price, ...] = ("slower",) if slower else ()
     return (*prices, "lossy") if lossy else prices
 
@@ -129,7 +141,7 @@ def candidates(given: Settings, knobs: Knobs) -> tuple[Candidate, ...]:
     found = []
     for scheme, offload, tiling, slicing, chunk in product(
         _open_schemes(given, knobs),
-        OFFLOADS if given.offload is None else (given.offload,),
+        _open_offloads(given),
         _open_tilings(given, knobs),
         _open_slicings(given, knobs),
         _open_chunks(given, knobs),
@@ -160,6 +172,7 @@ def settings_text(settings: Settings, knobs: Knobs) -> str:
         parts.append(_per_component(schemes))
     if settings.offload not in (None, "none"):
         parts.append(say(f"plan-offload-{settings.offload}"))
+    parts += offload_details(settings)
     if settings.vae_tiling:
         tile = settings.vae_tile or knobs.tile
         parts.append(say("plan-tiling-size", {"tile": tile}) if tile else say("plan-tiling"))
@@ -167,9 +180,22 @@ def settings_text(settings: Settings, knobs: Knobs) -> str:
         parts.append(say("plan-slicing"))
     if settings.decode_chunk_size is not None:
         parts.append(say("plan-chunk", {"frames": settings.decode_chunk_size}))
+    parts += _trace_details(settings)
     if parts == [say("plan-offload-group-leaf")]:
         parts = [say("plan-offload-group-leaf-alone")]
     return ", ".join(parts) or say("plan-as-is")
+
+
+def _trace_details(settings: Settings) -> list[str]:
+    """The knobs of the denoiser and the prompt that were turned, in words."""
+    parts = []
+    if settings.attention != "sdpa":
+        parts.append(say("plan-attention", {"kernel": settings.attention}))
+    if settings.prompt_embeds:
+        parts.append(say("plan-embeds"))
+    if settings.forward_chunking is not None:
+        parts.append(say("plan-forward-chunks", {"tokens": settings.forward_chunking}))
+    return parts
 
 
 def _schemes(settings: Settings) -> dict[str, str]:
@@ -189,6 +215,33 @@ def _per_component(values: dict[str, str]) -> str:
 
 def _open_schemes(given: Settings, knobs: Knobs) -> tuple[Quantization, ...]:
     return ("none",) if given.quantization or not knobs.denoisers else _SEARCHED
+
+
+def offload_details(settings: Settings) -> list[str]:
+    """What was said of the offload beside its name, in words."""
+    count, swapped = settings.num_blocks_per_group, settings.blocks_to_swap
+    said = [
+        (settings.use_stream is False, say("plan-group-unstreamed")),
+        (count not in (None, 1), say("plan-group-blocks", {"count": count})),
+        (settings.low_cpu_mem_usage, say("plan-group-low")),
+        (settings.offload_to_disk, say("plan-group-disk")),
+        (swapped is not None, say("plan-swap", {"count": swapped})),
+    ]
+    return [text for holds, text in said if holds]
+
+
+def _open_offloads(given: Settings) -> tuple[Offload, ...]:
+    """The offloads that go with what was given: swapped blocks lie beside whole components, group knobs in groups."""
+    if given.offload is not None:
+        return (given.offload,)
+    if given.blocks_to_swap is not None:
+        return ("none", "model")
+    if given.num_blocks_per_group is not None:
+        return ("group-block",)
+    group_knobs = (given.use_stream, given.low_cpu_mem_usage, given.offload_to_disk)
+    return (
+        ("group-block", "group-leaf") if any(knob is not None for knob in group_knobs) else OFFLOADS
+    )
 
 
 def _open_tilings(given: Settings, knobs: Knobs) -> tuple[bool, ...]:

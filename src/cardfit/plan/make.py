@@ -94,9 +94,19 @@ def make(
         cards=tuple(each.row for each in ranked),
         recommended=recommended,
         notes=tuple(
-            Said.of(note.code, **note.args) for note in (*facts.notes, *notes, *picks_notes)
+            Said.of(note.code, **note.args)
+            for note in (*facts.notes, *notes, *_bnb_version(ranked), *picks_notes)
         ),
     )
+
+
+def _bnb_version(ranked: Sequence[Ranked]) -> tuple[Note, ...]:
+    """Which bitsandbytes it takes to move 8-bit weights, where a row does (diffusers 0.42.1, pipeline_utils)."""
+    chosen = [each.row.settings for each in ranked if each.row.settings is not None]
+    moved = any(
+        each.offload == "model" and "bnb-int8" in each.quantization.values() for each in chosen
+    )
+    return (Note("plan-bnb-version"),) if moved else ()
 
 
 def uses_bfloat16(trace: Trace) -> bool:

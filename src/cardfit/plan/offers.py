@@ -9,9 +9,11 @@ not named at all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import date
 
-from cardfit.plan.answer import OfferRow
+from cardfit.offers import Offer, age_days
+from cardfit.plan.answer import Money, OfferRow
 from cardfit.plan.target import Target
 
 HOURS_PER_MONTH = 730
@@ -60,4 +62,23 @@ def best_offer(
             each.provider,
         ),
         default=None,
+    )
+
+
+def offer_rows(card: str, market: Sequence[Offer], today: date) -> tuple[OfferRow, ...]:
+    """The offers for one ``card`` (its id); those of several cards together only where there is no other."""
+    own = [offer for offer in market if offer.card == card]
+    alone = [offer for offer in own if offer.gpus == 1]
+    return tuple(
+        OfferRow(
+            provider=offer.provider,
+            price=Money(amount=offer.price_per_gpu, currency=offer.currency),
+            period=offer.period,
+            spot=offer.spot,
+            as_of=offer.as_of.isoformat(),
+            age_days=age_days(offer, today),
+            ram_bytes=offer.ram_bytes,
+            source=offer.source,
+        )
+        for offer in alone or own
     )

@@ -10,15 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cardfit.messages import say
+from cardfit.plan import attention
 from cardfit.plan.answer import CardRow, OfferRow, Price, Said, Verdict
 from cardfit.plan.knobs import Candidate, Knobs, candidates, settings_text
 from cardfit.plan.offers import best_offer
 from cardfit.plan.search import Choice, Estimates, choose
 from cardfit.plan.target import Target
-from cardfit.plan.verdict import Host, Judgement, Reason, deciding_stage, grade
+from cardfit.plan.verdict import (
+    Host,
+    Judgement,
+    Reason,
+    deciding_stage,
+    grade,
+    judge_limited,
+    needs_limit,
+    ram_at_most_bytes,
+)
 from cardfit.predict.estimate import MemoryEstimate
+from cardfit.predict.failure import expandable
 from cardfit.request import Settings
-from cardfit.units import human_bytes
+from cardfit.units import gib_text, human_bytes
 
 _WHY: dict[Reason, str] = {
     "surely": "plan-fits",
@@ -27,7 +38,11 @@ _WHY: dict[Reason, str] = {
     "spill": "plan-spills",
     "device": "plan-over",
     "host": "plan-over-host",
+    "host_likely": "plan-tight-host",
+    "disk": "plan-over-disk",
 }
+# the same of a container, whose limit lies below the machine's RAM
+_WHY_CONTAINER = {"host": "plan-over-host-limit", "host_likely": "plan-tight-host-limit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +80,18 @@ def row_for(target: Target, question: Question) -> Ranked:
         return Ranked(
             _bare(target, question, "does_not_fit", why, Said.of("plan-try-float16")), None
         )
+    if attention.refuses_flash(question.given, target):
+        why = Said.of("plan-no-flash", card=target.name)
+        return Ranked(_bare(target, question, "does_not_fit", why, Said.of("plan-try-sdpa")), None)
     host = host_of(target, question.host)
-    choice = choose(question.candidates, target, usable, host, question.estimates)
+    options = attention.as_run(question.candidates, target, question.estimates)
+    choice = choose(options, target, usable, host, question.estimates)
     return _judged_row(target, question, choice, host)
 
 
 def _judged_row(target: Target, question: Question, choice: Choice, host: Host) -> Ranked:
-    judgement, settings = choice.judgement, choice.candidate.settings
+    judgement = choice.judgement
+    settings = attention.as_given(choice.candidate.settings, question.given)
     estimate = judgement.estimate
     assert target.context is not None
     offer = best_offer(target.offers, question.currency, estimate.host_bytes)
@@ -94,14 +114,29 @@ def _judged_row(target: Target, question: Question, choice: Choice, host: Host) 
         usable_bytes=judgement.usable.likely,
         headroom_bytes=judgement.headroom_bytes,
         host_bytes=estimate.host_bytes,
-        disk_bytes=question.disk_bytes,
+        disk_bytes=_disk_bytes(question, estimate),
         seconds=None,
         cost_per_output=None,
         offer=offer,
         why=_why(judgement, host),
         near_miss=_near_miss(target, question, choice, host),
+        offer_note=_ram_unknown(offer, estimate, host),
     )
     return Ranked(row, estimate)
+
+
+def _disk_bytes(question: Question, estimate: MemoryEstimate) -> int | None:
+    """The model's files and the outputs, and what offloading writes."""
+    if question.disk_bytes is None:
+        return None
+    return question.disk_bytes + estimate.offload_disk_bytes
+
+
+def _ram_unknown(offer: OfferRow | None, estimate: MemoryEstimate, host: Host) -> Said | None:
+    """The mark of an offer that does not say how much host RAM comes with the card."""
+    if offer is None or offer.ram_bytes is not None or host.ram_bytes is not None:
+        return None
+    return Said.of("plan-offer-ram-unknown", need=gib_text(estimate.host_bytes))
 
 
 def _bare(
@@ -134,19 +169,22 @@ def _bare(
 
 def host_of(target: Target, host: Host) -> Host:
     """The RAM that was given, else that of the machine the card stands in."""
-    return host if host.ram_bytes is not None else replace(host, ram_bytes=target.machine_ram_bytes)
+    if host.ram_bytes is not None:
+        return host
+    return replace(host, ram_bytes=target.machine_ram_bytes, ram_of=target.ram_of)
 
 
 def _short_of_ram(target: Target, offer: OfferRow | None, settings: Settings, host: Host) -> bool:
     """Weights wait in host RAM and every machine on offer is known to have too little of it."""
-    offloads = settings.offload not in (None, "none")
+    offloads = settings.offload not in (None, "none") or settings.blocks_to_swap is not None
     return offloads and host.ram_bytes is None and offer is None and bool(target.offers)
 
 
 def _why(judgement: Judgement, host: Host) -> Said:
     estimate = judgement.estimate
+    contained = _WHY_CONTAINER if host.ram_of == "container" else {}
     return Said.of(
-        _WHY[judgement.reason],
+        contained.get(judgement.reason, _WHY[judgement.reason]),
         stage=deciding_stage(estimate),
         peak=human_bytes(estimate.reserved_bytes),
         high=human_bytes(estimate.reserved_high_bytes),
@@ -154,7 +192,11 @@ def _why(judgement: Judgement, host: Host) -> Said:
         usable_low=human_bytes(judgement.usable.low),
         over=human_bytes(judgement.over_bytes),
         host=human_bytes(estimate.host_bytes),
+        host_high=human_bytes(ram_at_most_bytes(estimate, host)),
+        moment=estimate.host_moment,
         ram=human_bytes(host.ram_bytes) if host.ram_bytes is not None else "",
+        disk=human_bytes(host.files_bytes + estimate.offload_disk_bytes),
+        room=human_bytes(host.disk_bytes) if host.disk_bytes is not None else "",
     )
 
 
@@ -163,12 +205,18 @@ def _near_miss(target: Target, question: Question, choice: Choice, host: Host) -
     verdict = choice.judgement.verdict
     if verdict not in ("does_not_fit", "spills"):
         return None
+    if choice.judgement.reason == "disk":
+        need = host.files_bytes + choice.judgement.estimate.offload_disk_bytes
+        return Said.of("plan-more-disk", disk=human_bytes(need))
+    helped = _unfragmented(target, question, choice, host)
+    if helped is not None:
+        return helped
     freed = _freed(question.given, question.knobs)
     tries = [(freed, host.ram_bytes)] if freed != question.candidates else []
     if host.ram_bytes is not None:
         tries += [(question.candidates, None), (freed, None)]
     for options, ram_bytes in tries:
-        cure = _cure(target, question, options, Host(ram_bytes))
+        cure = _cure(target, question, options, replace(host, ram_bytes=ram_bytes, os="linux"))
         if cure is not None:
             return cure
     estimate = choice.judgement.estimate
@@ -179,6 +227,17 @@ def _near_miss(target: Target, question: Question, choice: Choice, host: Host) -
         over=human_bytes(max(0, -choice.judgement.headroom_bytes)),
         stage=deciding_stage(estimate),
     )
+
+
+def _unfragmented(target: Target, question: Question, choice: Choice, host: Host) -> Said | None:
+    """Expandable segments, where what lives fits and what is reserved does not: a knob at no cost."""
+    usable, settings = target.usable, expandable(choice.candidate.settings)
+    if usable is None or settings is None or not needs_limit(choice.judgement):
+        return None
+    limited = question.estimates.limited(settings, target.architecture, usable.likely)
+    if limited is None or judge_limited(limited, usable, host) is None:
+        return None
+    return Said.of("predict-expandable-helps", reserved=human_bytes(limited.reserved_bytes))
 
 
 def _cure(

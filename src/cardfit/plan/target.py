@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from cardfit.errors import Note
 from cardfit.plan.answer import OfferRow
@@ -50,7 +51,8 @@ class Target:
 
     ``total`` is CUDA's total memory less what a display or other tenants hold, ``context`` what
     the CUDA context takes of it. Both are ``None`` where ``unverified`` says why the card gets no
-    verdict. ``machine_ram_bytes`` is known only when the card stands in a machine that was read.
+    verdict. ``machine_ram_bytes`` is known only when the card stands in a machine that was read; ``ram_of`` says
+    whether a container's limit is what makes it so small.
     """
 
     card: str
@@ -63,6 +65,7 @@ class Target:
     offers: tuple[OfferRow, ...] = ()
     unverified: Note | None = None
     machine_ram_bytes: int | None = None
+    ram_of: Literal["machine", "container"] = "machine"
 
     @property
     def usable(self) -> Band | None:

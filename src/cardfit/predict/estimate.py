@@ -42,11 +42,27 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
+class HostMoment:
+    """Host RAM at one moment: ``load``, ``run`` or ``export``. ``parts`` sum to ``likely_bytes``.
+
+    ``mapped_bytes`` are pages of weight files: Linux drops and reads them again, Windows counts them as committed.
+    """
+
+    name: str
+    low_bytes: int
+    likely_bytes: int
+    high_bytes: int
+    mapped_bytes: int
+    parts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryEstimate:
     """Device and host memory of one trace under one placement.
 
     ``reserved_low_bytes .. reserved_high_bytes`` is the band of the allocator's peak. ``host_bytes`` is what the
-    process keeps in host RAM at its worst, ``left_out`` the names of what was not counted.
+    process keeps in host RAM at its worst of the moments in ``host``, ``left_out`` the names of what was not counted,
+    ``offload_disk_bytes`` what offloading writes to disk.
     """
 
     stages: tuple[StageMemory, ...]
@@ -58,3 +74,20 @@ class MemoryEstimate:
     host_bytes: int
     failure: Failure | None
     left_out: tuple[str, ...]
+    host: tuple[HostMoment, ...] = ()
+    offload_disk_bytes: int = 0
+
+    @property
+    def host_high_bytes(self) -> int:
+        """The high end of host RAM, pages of weight files left out."""
+        return max([self.host_bytes, *(moment.high_bytes for moment in self.host)])
+
+    @property
+    def host_committed_bytes(self) -> int:
+        """Likely host RAM with the pages of weight files, which Windows counts as committed memory."""
+        return max([self.host_bytes, *(m.likely_bytes + m.mapped_bytes for m in self.host)])
+
+    @property
+    def host_moment(self) -> str:
+        """The name of the moment at which host RAM is highest; empty where moments are not known."""
+        return max(self.host, key=lambda each: each.likely_bytes).name if self.host else ""

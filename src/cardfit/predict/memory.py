@@ -1,20 +1,26 @@
 """Memory of one trace under one placement: per stage allocated and reserved, and where a full card ends the run.
 
-In: a Trace, settings (offload and quantization), the card's architecture for cuBLAS's workspace, and perhaps a limit.
-Out: a MemoryEstimate. The births and deaths of the trace are replayed through the allocator; equal steps in a row are
-replayed until a state of the allocator comes back. Left out is named in the estimate.
+In: a Trace, settings, the card's architecture for cuBLAS's workspace, and perhaps a limit. Out: a MemoryEstimate. The
+births and deaths of the trace are replayed through the allocator; equal steps in a row are replayed until a state of
+the allocator comes back. Left out is named in the estimate.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from cardfit.predict.activations import with_copies
+from cardfit.predict.alloc_conf import parse_alloc_conf
 from cardfit.predict.allocator import Allocator, Block, DeviceFull
 from cardfit.predict.estimate import Failure, MemoryEstimate, StageMemory
+from cardfit.predict.host import host_moments
+from cardfit.predict.loading import Loading
 from cardfit.predict.placement import placement
+from cardfit.predict.tuned import allocator_of
 from cardfit.request import Settings
 from cardfit.trace.stream import Binding, Event, Op, Segment, Trace
 from cardfit.units import KIB, MIB
@@ -27,10 +33,9 @@ _HOPPER_ON = ("Hopper", "Blackwell")
 LEFT_OUT = (
     "the CUDA context, which counts against the card beside the allocator",
     "cuBLASLt's workspace and algorithms that cuDNN picks by benchmarking",
-    "the host process itself (Python and its libraries take about 2 GB)",
 )
+LOAD = "load"
 _STAGE_ORDER = (
-    "load",
     "ingest",
     "encode_prompt",
     "encode_condition",
@@ -59,15 +64,25 @@ def bands() -> dict[str, float]:
     return {"low": float(loaded["reserved_low"]), "high": float(loaded["reserved_high"])}
 
 
-class _Replay:
-    """One replay of a trace."""
+class Replay:
+    """One replay of a trace; with ``allocator`` it goes on where that stands, whose limit then holds."""
 
     def __init__(
-        self, trace: Trace, settings: Settings, architecture: str | None, limit_bytes: int | None
+        self,
+        trace: Trace,
+        settings: Settings,
+        architecture: str | None,
+        limit_bytes: int | None,
+        *,
+        legacy_bnb: bool = False,
+        allocator: Allocator | None = None,
     ) -> None:
         self.trace = trace
-        self.allocator = Allocator(limit_bytes)
-        self.placement = placement(trace, settings, self.allocator)
+        self.loads = allocator is None  # a process that goes on has loaded before
+        if allocator is None:
+            allocator = allocator_of(parse_alloc_conf(settings.alloc_conf), limit_bytes)
+        self.allocator = allocator
+        self.placement = placement(trace, settings, self.allocator, legacy_bnb=legacy_bnb)
         hopper = architecture is not None and architecture.startswith(_HOPPER_ON)
         self.workspace_bytes = CUBLAS_WORKSPACE_HOPPER_BYTES if hopper else CUBLAS_WORKSPACE_BYTES
         self.has_workspace = False
@@ -80,12 +95,18 @@ class _Replay:
         self.site = 0
         self.component = -1
         self.ids: dict[int, Block] = {}
+        self.placement.note = self._note_if_higher
+        self.loading = Loading(self.placement, self._note_load)
+        self.loaded = ("", "")  # the component and the module that arrive at the peak of loading
         self._lean: dict[int, tuple[Event, ...]] = {}
 
     def run(self) -> None:
-        """Weights as the placement has them, then the timeline."""
-        self.placement.start()
-        self._note(0)
+        """Loading, weights as the placement has them, then the timeline."""
+        if self.loads:
+            self.loading.run()
+        else:
+            self.placement.start()
+            self._note_if_higher()
         for segment in self.trace.timeline:
             self._segment(segment)
 
@@ -205,17 +226,23 @@ class _Replay:
         """The stream's events, without module entries where nobody listens."""
         if number not in self._lean:
             stream = self.trace.streams[number]
-            listens = self.placement.listens(stream.component)
-            self._lean[number] = (
-                stream.events
-                if listens
-                else tuple(e for e in stream.events if e[0] not in (Op.ENTER, Op.EXIT))
-            )
+            events = stream.events
+            weights = self.placement.weights[stream.component]
+            if any(each.tokens is not None for each in weights):
+                events = with_copies(events, weights)
+            if not self.placement.listens(stream.component):
+                events = tuple(e for e in events if e[0] not in (Op.ENTER, Op.EXIT))
+            self._lean[number] = events
         return self._lean[number]
 
     def _note_if_higher(self) -> None:
         if self.allocator.allocated_bytes > self.stage.allocated:
             self._note(self.site)
+
+    def _note_load(self) -> None:
+        if self.allocator.allocated_bytes > self.stage.allocated:
+            self._note(0)
+            self.loaded = self.loading.where()
 
     def _note(self, site: int) -> None:
         stage = self.stage
@@ -247,10 +274,29 @@ def _site(trace: Trace, number: int) -> str:
     return f"{op} in {path}" if path else op
 
 
-def _rows(trace: Trace, replay: _Replay) -> tuple[StageMemory, ...]:
+def _load_row(replay: Replay) -> StageMemory:
+    """What the card holds at worst while it is loaded; no call where offloading leaves all weights on the host."""
+    top, band = replay.load_peak, bands()
+    component, module = replay.loaded
+    return StageMemory(
+        name=LOAD,
+        component=component,
+        calls=int(top.allocated > 0),
+        weights_bytes=top.weights,
+        activation_bytes=top.allocated - top.weights,
+        allocated_bytes=top.allocated,
+        reserved_bytes=top.reserved,
+        low_bytes=max(top.allocated, round(top.reserved * (1 - band["low"]))),
+        high_bytes=round(top.reserved * (1 + band["high"])),
+        basis="rule",
+        site=module,
+    )
+
+
+def _rows(trace: Trace, replay: Replay) -> tuple[StageMemory, ...]:
     """One row per stage: the component where its peak stands, calls of all its components."""
     band = bands()
-    rows = []
+    rows = [_load_row(replay)] if replay.load_peak.allocated else []
     for name in _STAGE_ORDER:
         found = [
             p for (stage, _), p in zip(trace.stages, replay.peaks, strict=True) if stage == name
@@ -277,30 +323,27 @@ def _rows(trace: Trace, replay: _Replay) -> tuple[StageMemory, ...]:
     return tuple(rows)
 
 
-def frames_on_host_bytes(trace: Trace) -> int:
-    """Decoded frames as fp32 RGB on the host at export: frames x height x width x 3 x 4 bytes."""
-    request = trace.request
-    return request.batch * request.num_frames * request.height * request.width * 3 * 4
-
-
 def estimate(
     trace: Trace,
     settings: Settings,
     *,
     architecture: str | None = None,
     limit_bytes: int | None = None,
+    legacy_bnb: bool = False,
+    published: Mapping[str, str] | None = None,
 ) -> MemoryEstimate:
     """Memory of ``trace`` with the offload and quantization of ``settings``.
 
     ``architecture`` is the card's ("Ampere", "Hopper", ...), ``limit_bytes`` what the allocator may reserve; with a
-    limit too small the estimate's ``failure`` says where the run ends.
+    limit too small the estimate's ``failure`` says where the run ends. ``legacy_bnb`` is model offload as it was before
+    bitsandbytes 0.48 (September 2025), ``published`` component -> dtype of its files, for the host's copies at load.
     """
-    replay = _Replay(trace, settings, architecture, limit_bytes)
+    replay = Replay(trace, settings, architecture, limit_bytes, legacy_bnb=legacy_bnb)
     failure = None
     try:
         replay.run()
     except DeviceFull as full:
-        failure = _failure(trace, replay, full, limit_bytes or 0)
+        failure = failure_of(trace, replay, full, limit_bytes or 0)
     rows = _rows(trace, replay)
     load = replay.load_peak
     top = max(rows, key=lambda row: row.reserved_bytes)
@@ -308,6 +351,8 @@ def estimate(
     allocated = max([load.allocated, *(row.allocated_bytes for row in rows)])
     peak_stage = max(rows, key=lambda row: row.allocated_bytes).name if rows else first.name
     band = bands()
+    waiting = replay.placement.waiting()
+    host = host_moments(trace, settings, waiting, published)
     reserved = max(load.reserved, top.reserved_bytes)
     return MemoryEstimate(
         stages=rows,
@@ -316,20 +361,23 @@ def estimate(
         reserved_bytes=reserved,
         reserved_low_bytes=max(allocated, round(reserved * (1 - band["low"]))),
         reserved_high_bytes=round(reserved * (1 + band["high"])),
-        host_bytes=replay.placement.host_bytes() + frames_on_host_bytes(trace),
+        host_bytes=max(moment.likely_bytes for moment in host),
         failure=failure,
         left_out=LEFT_OUT,
+        host=host,
+        offload_disk_bytes=waiting.disk_bytes,
     )
 
 
-def _failure(trace: Trace, replay: _Replay, full: DeviceFull, limit_bytes: int) -> Failure:
+def failure_of(trace: Trace, replay: Replay, full: DeviceFull, limit_bytes: int) -> Failure:
+    """Where ``replay`` stood when the card was full."""
     stage = next(
         (s for s, p in zip(trace.stages, replay.peaks, strict=True) if p is replay.stage), None
     )
     return Failure(
-        stage=stage[0] if stage else "load",
-        component=stage[1] if stage else "",
-        site=_site(trace, replay.site),
+        stage=stage[0] if stage else LOAD,
+        component=stage[1] if stage else replay.loading.where()[0],
+        site=_site(trace, replay.site) if stage else replay.loading.where()[1],
         tried_bytes=full.tried_bytes,
         allocated_bytes=full.allocated_bytes,
         reserved_bytes=full.reserved_bytes,

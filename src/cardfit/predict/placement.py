@@ -1,160 +1,45 @@
-"""Where weights are at every moment, by the rules of the hooks that move them.
+"""Weights that come and go by module, and the table of placements.
 
-``none``: everything on the card before the first call. ``model``: on entry a component sends only its predecessor in
-``model_cpu_offload_seq`` back, empties the cache and comes in; a component outside the sequence stays to the end.
-``sequential``: each layer for its own forward. ``group-block`` and ``group-leaf`` (streamed): the group in use and the
-one that followed it in the component's first call. Tests run accelerate's and diffusers' own hooks beside it. Left out:
-``_exclude_from_cpu_offload``.
+``sequential``: each layer for its own forward. ``group-block`` and ``group-leaf``: streamed, the group in use and the
+one that followed it in the component's first call; without a stream one group at a time, which may hold several
+blocks. Pinned, pinned only while copying, or on disk: that changes the host alone. Tests run accelerate's and
+diffusers' own hooks beside it. Whole components: `cardfit.predict.offload`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
-from cardfit.predict.allocator import Allocator, Block
-from cardfit.predict.weights import ModuleWeights, module_weights
+from cardfit.predict.allocator import Allocator
+from cardfit.predict.offload import ROOT, ModelOffload, Placement, Waiting
+from cardfit.predict.weights import ModuleWeights
 from cardfit.request import Settings
 from cardfit.trace.stream import Component, Op, Trace
 
-ROOT = 0  # the index of the component itself among its modules
 COPY_STREAM = (
     1  # the CUDA stream that streamed groups are allocated on: its pools serve nothing else
 )
 
 
-class Placement:
-    """Moves weights in and out of ``allocator`` as the pipeline enters and leaves components and modules."""
+def streams(settings: Settings) -> bool:
+    """Whether group offload copies on a stream: unless told otherwise, or groups hold several blocks.
 
-    granular = False  # whether it listens to single modules
-
-    def __init__(self, trace: Trace, settings: Settings, allocator: Allocator) -> None:
-        self.trace = trace
-        self.allocator = allocator
-        self.schemes = settings.quantization
-        self.current: list[Component] = list(trace.components)
-        self.weights: list[tuple[ModuleWeights, ...]] = [self._weights(c) for c in trace.components]
-        self.held: dict[tuple[int, int], list[Block]] = {}
-        self.scratch: dict[tuple[int, int], Block] = {}
-        self.weights_bytes = 0
-        self.has_scratch = [any(m.scratch_bytes for m in w) for w in self.weights]
-
-    def _weights(self, component: Component) -> tuple[ModuleWeights, ...]:
-        return module_weights(component, self.schemes.get(component.name, "none"))
-
-    # -- moving --------------------------------------------------------------------------------
-
-    def load(self, component: int, module: int, stream: int = 0) -> None:
-        """Bring one module's own tensors in, unless they are there."""
-        if (component, module) in self.held or not self.weights[component][module].tensors:
-            return
-        blocks = self.held[component, module] = []
-        for size in self.weights[component][module].tensors:
-            if size:
-                blocks.append(self.allocator.allocate(size, stream))
-                self.weights_bytes += blocks[-1].size
-
-    def unload(self, component: int, module: int) -> None:
-        """Send one module's own tensors away, if they are there."""
-        for block in self.held.pop((component, module), ()):
-            self.weights_bytes -= block.size
-            self.allocator.free(block)
-
-    def load_all(self, component: int) -> None:
-        """Bring a whole component in."""
-        for module in range(len(self.weights[component])):
-            self.load(component, module)
-
-    def unload_all(self, component: int) -> None:
-        """Send a whole component away."""
-        for module in range(len(self.weights[component])):
-            self.unload(component, module)
-
-    def resident(self, component: int) -> bool:
-        """Whether any tensor of the component is on the card."""
-        return any(key[0] == component for key in self.held)
-
-    def recast(self, component: int, after: Component) -> None:
-        """The pipeline changed a component's dtype: tensor by tensor the new one is born before the old one dies."""
-        self.current[component] = after
-        self.weights[component] = self._weights(after)
-        for module, new in enumerate(self.weights[component]):
-            old = self.held.pop((component, module), None)
-            if old is None:
-                continue
-            blocks = self.held[component, module] = []
-            for size, block in zip((size for size in new.tensors if size), old, strict=True):
-                blocks.append(self.allocator.allocate(size, block.pool[0]))
-                self.weights_bytes += blocks[-1].size - block.size
-                self.allocator.free(block)
-
-    # -- moments -------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Before the first call."""
-        for component in range(len(self.current)):
-            self.load_all(component)
-
-    def on(self, component: int, method: str) -> None:
-        """The pipeline calls a component's ``method``: forward, encode or decode."""
-        self.enter(component, ROOT)
-
-    def off(self, component: int) -> None:
-        """The call has returned."""
-        self.leave(component, ROOT)
-
-    def enter(self, component: int, module: int) -> None:
-        """A module's forward begins."""
-        scratch = self.weights[component][module].scratch_bytes
-        if scratch:
-            self.scratch[component, module] = self.allocator.allocate(scratch)
-
-    def leave(self, component: int, module: int) -> None:
-        """A module's forward ends."""
-        block = self.scratch.pop((component, module), None)
-        if block is not None:
-            self.allocator.free(block)
-
-    def listens(self, component: int) -> bool:
-        """Whether module entries of this component matter."""
-        return self.granular or self.has_scratch[component]
-
-    # -- host ----------------------------------------------------------------------------------
-
-    def host_bytes(self) -> int:
-        """Weights in host RAM at the worst moment: the largest component passes through on its way to the card."""
-        return max((self._bytes(c) for c in range(len(self.current))), default=0)
-
-    def _bytes(self, component: int) -> int:
-        return sum(sum(m.tensors) for m in self.weights[component])
+    diffusers streams single blocks only (0.42.1: it sets `num_blocks_per_group` to 1).
+    """
+    if settings.use_stream is not None:
+        return settings.use_stream
+    return settings.num_blocks_per_group in (None, 1)
 
 
-class ModelOffload(Placement):
-    """``enable_model_cpu_offload``."""
+def pinned_bytes(size_bytes: int) -> int:
+    """What page-locked memory of ``size_bytes`` takes: the next power of two (torch 2.13, CachingHostAllocator.h).
 
-    def __init__(self, trace: Trace, settings: Settings, allocator: Allocator) -> None:
-        super().__init__(trace, settings, allocator)
-        numbers = {c.name: number for number, c in enumerate(self.current)}
-        # the pipeline hooks a component once, however often the sequence names it
-        order = [numbers[n] for n in dict.fromkeys(trace.offload_sequence) if n in numbers]
-        self.before = {now: before for before, now in pairwise(order)}
-
-    def start(self) -> None:
-        """Everything waits on the host."""
-
-    def on(self, component: int, method: str) -> None:
-        """Predecessor out, cache emptied, component in."""
-        before = self.before.get(component)
-        if before is not None and self.resident(before):
-            self.unload_all(before)
-            self.allocator.empty_cache()
-        self.load_all(component)
-        super().on(component, method)
-
-    def host_bytes(self) -> int:
-        """All weights keep their place on the host."""
-        return sum(self._bytes(c) for c in range(len(self.current)))
+    >>> pinned_bytes(3000), pinned_bytes(4096), pinned_bytes(0)
+    (4096, 4096, 0)
+    """
+    return 1 << (size_bytes - 1).bit_length() if size_bytes else 0
 
 
 class ModuleOffload(Placement):
@@ -175,21 +60,26 @@ class ModuleOffload(Placement):
         self.methods[component] = method
         super().on(component, method)
 
-    def host_bytes(self) -> int:
+    def waiting(self) -> Waiting:
         """All weights keep their place on the host."""
-        return sum(self._bytes(c) for c in range(len(self.current)))
+        return Waiting(pageable_bytes=sum(self._bytes(c) for c in range(len(self.current))))
 
 
 class SequentialOffload(ModuleOffload):
     """``enable_sequential_cpu_offload``: a module's own tensors are on the card for its own forward only.
 
     The buffers of a component that owns no parameter directly stay on the card: diffusers offloads buffers only where
-    the component does.
+    the component does. A component that the pipeline excludes is on the card from the first.
     """
+
+    def __init__(self, trace: Trace, settings: Settings, allocator: Allocator) -> None:
+        super().__init__(trace, settings, allocator)
+        names = enumerate(trace.components)
+        self.excluded = frozenset(n for n, c in names if c.name in trace.excluded)
 
     def _weights(self, component: Component) -> tuple[ModuleWeights, ...]:
         whole = super()._weights(component)
-        if _owns_parameters(component):
+        if _owns_parameters(component) or component.name in self.trace.excluded:
             return whole
         return tuple(
             replace(weights, tensors=weights.tensors[: len(weights.tensors) - module.buffers])
@@ -198,50 +88,67 @@ class SequentialOffload(ModuleOffload):
 
     def start(self) -> None:
         """Buffers that stay are there from the first."""
-        for component in self.current:
-            if _owns_parameters(component):
+        for number, component in enumerate(self.current):
+            if number in self.excluded:
+                self.load_all(number)
+            if number in self.excluded or _owns_parameters(component):
                 continue
-            for module in component.modules:
-                for _, size, _ in module.tensors[len(module.tensors) - module.buffers :]:
-                    self.weights_bytes += self.allocator.allocate(size).size
+            for index, module in enumerate(component.modules):
+                self._stay(number, index, module.tensors[len(module.tensors) - module.buffers :])
+
+    def _stay(self, component: int, module: int, tensors: tuple[tuple[str, int, str], ...]) -> None:
+        """Tensors that no hook moves, held under a number of their own; nothing when they are there."""
+        key = (component, -1 - module)
+        if key not in self.held and any(size for _, size, _ in tensors):
+            self.held[key] = [self.allocator.allocate(size) for _, size, _ in tensors if size]
+            self.weights_bytes += sum(block.size for block in self.held[key])
 
     def enter(self, component: int, module: int) -> None:
-        """Own tensors in."""
+        """Own tensors in, unless they are there."""
         self.load(component, self.tied[component].get(module, module))
         super().enter(component, module)
 
     def leave(self, component: int, module: int) -> None:
         """Own tensors out; after ``encode`` and ``decode`` accelerate leaves the component's own where they are."""
         super().leave(component, module)
+        if component in self.excluded:
+            return
         if module != ROOT or self.methods[component] == "forward":
             self.unload(component, self.tied[component].get(module, module))
 
+    def waiting(self) -> Waiting:
+        """The host's copies are those that were loaded: nothing comes back from the card."""
+        moved = set(range(len(self.current))) - self.excluded
+        return Waiting(pageable_bytes=sum(self._bytes(c) for c in moved), in_files=True)
+
 
 class GroupOffload(ModuleOffload):
-    """Streamed group offload: from a component's second forward on, a group brings in the one that follows it.
+    """Group offload: a group comes in with its first module and leaves with its last.
 
-    ``encode`` and ``decode`` are no forward: there the component's own group does not come in, and groups never
-    learn what follows them.
+    Streamed, from a component's second forward on, a group brings in the one that follows it. ``encode`` and
+    ``decode`` are no forward: there the component's own group does not come in, and groups never learn what follows
+    them. What belongs to no block comes in on the default stream, and is not pinned.
     """
 
     def __init__(
-        self,
-        trace: Trace,
-        settings: Settings,
-        allocator: Allocator,
-        leader_of: Callable[[Component, int], int],
-        blocks: bool,
+        self, trace: Trace, settings: Settings, allocator: Allocator, *, blocks: bool
     ) -> None:
         super().__init__(trace, settings, allocator)
+        self.streamed = streams(settings)
         self.blocks = blocks
-        self.groups: list[dict[int, list[int]]] = []
+        self.groups: list[dict[int, list[int]]] = []  # by the module that brings a group in
+        self.ends: list[dict[int, int]] = []  # the module that sends a group away -> its group
+        together = 1 if self.streamed else settings.num_blocks_per_group or 1
         for component in self.current:
+            first, ends = _leaders(component, together if blocks else 0)
             groups: dict[int, list[int]] = {}
             for index, module in enumerate(component.modules):
                 if module.tensors:
-                    groups.setdefault(leader_of(component, index), []).append(index)
+                    groups.setdefault(first[index], []).append(index)
             self.groups.append(groups)
-        self.order: list[list[int] | None] = [[] for _ in self.groups]  # None once it is known
+            self.ends.append(ends)
+        # the order of the first forward: None once it is known, and never asked for without a stream
+        self.order: list[list[int] | None] = [[] if self.streamed else None for _ in self.groups]
         self.next: list[dict[int, int]] = [{} for _ in self.groups]
 
     def off(self, component: int) -> None:
@@ -266,10 +173,10 @@ class GroupOffload(ModuleOffload):
         super().enter(component, module)
 
     def leave(self, component: int, module: int) -> None:
-        """The group leaves with its leader."""
+        """The group leaves with its last module."""
         super().leave(component, module)
-        leader = self.tied[component].get(module, module)
-        for member in self.groups[component].get(leader, ()):
+        last = self.tied[component].get(module, module)
+        for member in self.groups[component].get(self.ends[component].get(last, -1), ()):
             self.unload(component, member)
 
     def _load_group(self, component: int, leader: int) -> None:
@@ -277,20 +184,64 @@ class GroupOffload(ModuleOffload):
             self.load(component, member, self._stream(component, leader))
 
     def _stream(self, component: int, leader: int) -> int:
-        """What belongs to no block comes in on the default stream, and is not pinned."""
-        unmatched = self.blocks and leader == ROOT
-        return 0 if unmatched and not by_leaf(self.current[component]) else COPY_STREAM
+        unmatched = self.blocks and leader == ROOT and not by_leaf(self.current[component])
+        return COPY_STREAM if self.streamed and not unmatched else 0
 
-    def host_bytes(self) -> int:
-        """Weights wait on the host; streamed ones in pinned memory, rounded up to a power of two per tensor."""
-        total = 0
+    def waiting(self) -> Waiting:
+        """In pinned memory, tensor by tensor, where a stream copies ahead; else in ordinary memory or on disk."""
+        on_disk, low = bool(self.settings.offload_to_disk), bool(self.settings.low_cpu_mem_usage)
+        plain = pinned = 0
+        passing: Counter[int] = Counter()  # size class -> blocks that one group takes at most
         for component, groups in enumerate(self.groups):
             for leader, members in groups.items():
-                pinned = self._stream(component, leader) == COPY_STREAM
-                for member in members:
-                    for size in self.weights[component][member].tensors:
-                        total += 1 << (size - 1).bit_length() if pinned and size else size
-        return total
+                weights = self.weights[component]
+                sizes = [size for member in members for size in weights[member].tensors]
+                plain += sum(sizes)
+                if self._stream(component, leader) == COPY_STREAM:
+                    classes = Counter(pinned_bytes(size) for size in sizes)
+                    pinned += sum(classes.elements()) - sum(sizes)
+                    passing |= classes
+        through = sum(passing.elements())
+        if on_disk:
+            return Waiting(passing_bytes=through, disk_bytes=plain)
+        if not self.streamed:
+            return Waiting(pageable_bytes=plain)
+        if low:
+            return Waiting(pageable_bytes=plain, passing_bytes=through, in_files=True)
+        ordinary = self._unpinned_bytes()
+        return Waiting(pageable_bytes=ordinary, pinned_bytes=plain - ordinary + pinned)
+
+    def _unpinned_bytes(self) -> int:
+        return sum(
+            sum(self.weights[component][member].tensors)
+            for component, groups in enumerate(self.groups)
+            for leader, members in groups.items()
+            if self._stream(component, leader) != COPY_STREAM
+            for member in members
+        )
+
+
+def _leaders(component: Component, together: int) -> tuple[list[int], dict[int, int]]:
+    """For every module the one that brings its group in; and who sends a group away -> who brings it in.
+
+    ``together`` blocks of a list form a group; with 0, and in an autoencoder, every module is a group of its own.
+    """
+    own = list(range(len(component.modules)))
+    if not together or by_leaf(component):
+        return own, {index: index for index in own}
+    lists: dict[str, list[int]] = {}
+    for index, module in enumerate(component.modules):
+        if module.block:
+            lists.setdefault(module.path.partition(".")[0], []).append(index)
+    first: dict[str, int] = {}
+    ends = {ROOT: ROOT}
+    for blocks in lists.values():
+        for start in range(0, len(blocks), together):
+            group = blocks[start : start + together]
+            ends[group[-1]] = group[0]
+            first |= {component.modules[block].path: group[0] for block in group}
+    heads = [".".join(module.path.split(".")[:2]) for module in component.modules]
+    return [first.get(head, ROOT) for head in heads], ends
 
 
 def _owns_parameters(component: Component) -> bool:
@@ -336,32 +287,18 @@ def tied(trace: Trace, component: int) -> dict[int, int]:
     return found
 
 
-def _leaf(component: Component, module: int) -> int:
-    """Every module that owns tensors is a group, led by itself."""
-    return module
-
-
-def _block(component: Component, module: int) -> int:
-    """The index of the block that holds the module, else the component's own."""
-    if by_leaf(component):
-        return module
-    head = ".".join(component.modules[module].path.split(".")[:2])
-    for index, candidate in enumerate(component.modules):
-        if candidate.block and candidate.path == head:
-            return index
-    return ROOT
-
-
-def placement(trace: Trace, settings: Settings, allocator: Allocator) -> Placement:
-    """The placement that ``settings.offload`` names."""
+def placement(
+    trace: Trace, settings: Settings, allocator: Allocator, *, legacy_bnb: bool = False
+) -> Placement:
+    """The placement that ``settings`` name; ``legacy_bnb`` is the rule before bitsandbytes 0.48 (`ModelOffload`)."""
     match settings.offload or "none":
         case "none":
             return Placement(trace, settings, allocator)
         case "model":
-            return ModelOffload(trace, settings, allocator)
+            return ModelOffload(trace, settings, allocator, legacy_bnb=legacy_bnb)
         case "sequential":
             return SequentialOffload(trace, settings, allocator)
         case "group-leaf":
-            return GroupOffload(trace, settings, allocator, _leaf, blocks=False)
+            return GroupOffload(trace, settings, allocator, blocks=False)
         case _:
-            return GroupOffload(trace, settings, allocator, _block, blocks=True)
+            return GroupOffload(trace, settings, allocator, blocks=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from cardfit.accuracy.bands import Band
 from cardfit.accuracy.rebuild import Why
 from cardfit.accuracy.rivals import RIVALS
-from cardfit.accuracy.score import KINDS, Accuracy, Errors
+from cardfit.accuracy.score import KINDS, Accuracy, Errors, Summary
 from cardfit.messages import say
 from cardfit.report.grid import Column, Row, grid
 from cardfit.report.style import Style
@@ -41,7 +41,8 @@ def lines(found: Accuracy, style: Style) -> list[str]:
 
 
 def remarks(found: Accuracy) -> Iterable[str]:
-    """One line for each cell that could not be read."""
+    """One line for each cell that could not be read, and for rows that were made with other versions."""
+    yield from (f"{say('note')}  {note.text}" for note in found.notes)
     for row in found.skipped:
         if row.column is not None:
             args = {"row": row.row, "id": row.id, "column": row.column, "found": row.detail}
@@ -68,12 +69,21 @@ def _columns() -> list[Column]:
     return [Column(say(f"accuracy-col-{name}"), right=True) for name in names]
 
 
-def _summary(summary: Mapping[str, Errors], style: Style) -> list[str]:
+def _summary(summary: Summary, style: Style) -> list[str]:
     rows: list[Row] = [
         [say(f"accuracy-kind-{kind}"), *_figures(summary[kind])] for kind in (*KINDS, *RIVALS)
     ]
     columns = [Column(say("accuracy-col-kind"), least=12), *_columns()]
-    return grid(columns, rows, style, indent=0)
+    page = grid(columns, rows, style, indent=0)
+    matching: list[Row] = [
+        [say(f"accuracy-kind-{kind}"), *_figures(errors)]
+        for kind, errors in summary.matching.items()
+        if errors.n
+    ]
+    if matching:
+        columns = [Column(say("accuracy-matching"), least=12), *_columns()]
+        page += ["", *grid(columns, matching, style, indent=0)]
+    return page
 
 
 def _groups(title: str, groups: Mapping[str, Mapping[str, Errors]], style: Style) -> list[str]:

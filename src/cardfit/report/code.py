@@ -13,14 +13,17 @@ from dataclasses import dataclass, field
 
 from cardfit.library.models import Model
 from cardfit.plan.answer import Answer, Pick
+from cardfit.predict.offload import DENOISERS
+from cardfit.predict.placement import streams
 from cardfit.predict.weights import NOT_CONVERTED_BY_CLASS
-from cardfit.report import words
+from cardfit.report import denoiser, words
 from cardfit.request import Dtype, ExactRequest, Quantization, Settings
 
 # Call arguments that a pipeline of diffusers 0.42.1 does not take (its signature; a test compares).
 LACKS: dict[str, frozenset[str]] = {
     "StableVideoDiffusionPipeline": frozenset({"prompt", "guidance_scale"}),
     "HunyuanVideo15ImageToVideoPipeline": frozenset({"height", "width"}),
+    "StableDiffusionXLImg2ImgPipeline": frozenset({"height", "width"}),
 }
 # How a VAE takes its tile size: as arguments of enable_tiling with strides or with overlap factors, else as attributes.
 _STRIDED = frozenset(
@@ -98,14 +101,20 @@ def body(request: ExactRequest, settings: Settings, recipe: Recipe) -> list[str]
     dtypes = words.dtypes_of(settings, recipe.dtypes)
     schemes = {name: scheme for name, scheme in settings.quantization.items() if scheme != "none"}
     quantized, quantization_imports = _quantization(schemes, recipe)
+    more = [*quantization_imports, *_casting_imports(schemes, recipe)]
+    if settings.offload_to_disk and settings.offload in ("group-leaf", "group-block"):
+        more.append("from diffusers.hooks import apply_group_offloading")
     return [
-        *_imports(request, recipe, [*quantization_imports, *_casting_imports(schemes, recipe)]),
+        *_imports(request, recipe, more),
         "",
         *quantized,
-        *_load(recipe, dtypes, bool(quantized)),
+        *_load(recipe, dtypes, bool(quantized), denoiser.left_out(settings, recipe.classes)),
         *_casting(schemes, dtypes, recipe),
-        *_attention(settings),
+        *denoiser.loras(request, recipe.pipeline, recipe.classes),
+        *denoiser.attention(settings, recipe.classes),
+        *denoiser.chunks(settings, recipe.classes),
         *_offload(settings, recipe),
+        *denoiser.compiled(settings, recipe.classes),
         *_vae(settings, recipe),
         "",
         *_call(request, settings, recipe),
@@ -149,7 +158,9 @@ def _quantization(
     return [*lines, "    }", ")"], sorted(imports)
 
 
-def _load(recipe: Recipe, dtypes: dict[str, Dtype], quantized: bool) -> list[str]:
+def _load(
+    recipe: Recipe, dtypes: dict[str, Dtype], quantized: bool, left_out: list[str]
+) -> list[str]:
     common = Counter(dtypes.values()).most_common(1)[0][0]
     others = {name: dtype for name, dtype in dtypes.items() if dtype != common}
     dtype = f"torch.{common}"
@@ -160,6 +171,7 @@ def _load(recipe: Recipe, dtypes: dict[str, Dtype], quantized: bool) -> list[str
         f"pipe = {recipe.pipeline}.from_pretrained(",
         f'    "{recipe.repo_id}",',
         f"    dtype={dtype},",
+        *left_out,
     ]
     if quantized:
         lines.append("    quantization_config=quantization,")
@@ -209,47 +221,97 @@ def _casting(
     return found
 
 
-def _attention(settings: Settings) -> list[str]:
-    if settings.attention != "math":
-        return []
-    kernels = ("flash", "mem_efficient", "cudnn")
-    return [f"torch.backends.cuda.enable_{kernel}_sdp(False)" for kernel in kernels]
-
-
 def _offload(settings: Settings, recipe: Recipe) -> list[str]:
+    lines = _swap(settings, recipe)
     if settings.offload == "model":
-        return ["pipe.enable_model_cpu_offload()"]
+        if "bnb-int8" in settings.quantization.values():
+            lines.append(
+                "# bitsandbytes 0.48 and transformers 4.58 or later: older ones leave 8-bit"
+            )
+            lines.append("# components on the card")
+        return [*lines, "pipe.enable_model_cpu_offload()"]
     if settings.offload == "sequential":
         return ["pipe.enable_sequential_cpu_offload()"]
-    if settings.offload == "group-leaf":
-        return _group("pipe", 'offload_type="leaf_level"')
-    if settings.offload == "group-block":
-        # hooks of blocks wait for forward, which decoding never calls, so a VAE goes by leaves; it comes first because
-        # the pipeline moves what it excludes to the card, unless that has hooks (diffusers then only warns)
-        autoencoders = [
-            name
-            for name, path in recipe.classes.items()
-            if path.rpartition(".")[2].startswith("Autoencoder")
+    if settings.offload in ("group-leaf", "group-block"):
+        return _groups(settings, recipe)
+    return [*lines, 'pipe.to("cuda")']
+
+
+def _swap(settings: Settings, recipe: Recipe) -> list[str]:
+    """Hooks that bring the last blocks of every denoiser in for their own forward; diffusers has none of its own."""
+    if settings.blocks_to_swap is None:
+        return []
+    lines = [
+        "",
+        "",
+        "def swap(block):",
+        "    def move(device):",
+        "        for tensor in (*block.parameters(), *block.buffers()):",
+        "            tensor.data = tensor.data.to(device)",
+        "",
+        "    block._apply = lambda fn, recurse=True: block  # the rest of the model moves without it",
+        '    block.register_forward_pre_hook(lambda *_: move("cuda"))',
+        '    block.register_forward_hook(lambda *_: move("cpu"))',
+        "",
+        "",
+    ]
+    for name in recipe.classes:
+        if not name.startswith(DENOISERS):
+            continue
+        lines += [
+            "blocks = [",
+            "    block",
+            f"    for part in pipe.{name}.children()",
+            "    if isinstance(part, (torch.nn.ModuleList, torch.nn.Sequential))",
+            "    for block in part",
+            '    if "Block" in type(block).__name__',
+            "]",
+            f"for block in blocks[-{settings.blocks_to_swap}:]:",
+            "    swap(block)",
         ]
+    return lines
+
+
+def _groups(settings: Settings, recipe: Recipe) -> list[str]:
+    """Group offload: of the whole pipeline at once, or component by component where each needs something else."""
+    leaf = 'offload_type="leaf_level"'
+    together = f"num_blocks_per_group={settings.num_blocks_per_group or 1}"
+    blocks = ('offload_type="block_level"', together)
+    # hooks of blocks wait for forward, which decoding never calls, so a VAE goes by leaves; it comes first because
+    # the pipeline moves what it excludes to the card, unless that has hooks (diffusers then only warns)
+    autoencoders = [
+        name
+        for name, path in recipe.classes.items()
+        if path.rpartition(".")[2].startswith("Autoencoder")
+    ]
+    if settings.offload_to_disk:
+        # diffusers names a group's file after its path in the component: a folder for each, or they would collide
         lines = []
-        for name in autoencoders:
-            lines += _group(f"pipe.{name}", 'offload_type="leaf_level"')
-        names = ", ".join(f'"{name}"' for name in autoencoders)
-        excluded = [f"exclude_modules=[{names}]"] if autoencoders else []
-        return lines + _group(
-            "pipe", 'offload_type="block_level"', "num_blocks_per_group=1", *excluded
-        )
-    return ['pipe.to("cuda")']
+        for name in recipe.classes:
+            by_leaf = settings.offload == "group-leaf" or name in autoencoders
+            kind = (leaf,) if by_leaf else blocks
+            folder = f'offload_to_disk_path="offloaded/{name}"'
+            lines += _group(f"apply_group_offloading(\n    pipe.{name},", settings, *kind, folder)
+        return lines
+    if settings.offload == "group-leaf":
+        return _group("pipe.enable_group_offload(", settings, leaf)
+    lines = []
+    for name in autoencoders:
+        lines += _group(f"pipe.{name}.enable_group_offload(", settings, leaf)
+    names = ", ".join(f'"{name}"' for name in autoencoders)
+    excluded = [f"exclude_modules=[{names}]"] if autoencoders else []
+    return lines + _group("pipe.enable_group_offload(", settings, *blocks, *excluded)
 
 
-def _group(owner: str, *arguments: str) -> list[str]:
-    """A streamed group offload of the pipeline or of one component."""
+def _group(opened: str, settings: Settings, *arguments: str) -> list[str]:
+    """One call that hooks groups."""
+    low = ["low_cpu_mem_usage=True"] if settings.low_cpu_mem_usage else []
     return [
-        f"{owner}.enable_group_offload(",
+        *opened.split("\n"),
         '    onload_device=torch.device("cuda"),',
         '    offload_device=torch.device("cpu"),',
-        *(f"    {argument}," for argument in arguments),
-        "    use_stream=True,",
+        *(f"    {argument}," for argument in (*arguments, *low)),
+        f"    use_stream={streams(settings)},",
         ")",
     ]
 
@@ -314,8 +376,10 @@ def _call(request: ExactRequest, settings: Settings, recipe: Recipe) -> list[str
     values["generator"] = f"torch.Generator().manual_seed({request.seed})"
     lacks = LACKS.get(recipe.pipeline, frozenset())
     lines = [f"    {name}={value}," for name, value in values.items() if name not in lacks]
+    if settings.prompt_embeds:
+        lines[0] = "    **embeds,"  # in the prompt's place
     guidance = f"pipe.guider = pipe.guider.new(guidance_scale={request.guidance_scale})"
-    before = [guidance] if guider else []
+    before = [*denoiser.embeds(settings), *([guidance] if guider else [])]
     return [*before, "result = pipe(", *lines, ")", *_save(request, recipe)]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from cardfit.messages import TEXTS, say
 from cardfit.plan.answer import Answer, CardRow, Money, OfferRow, Pick, Price, Verdict
+from cardfit.plan.knobs import offload_details
 from cardfit.plan.offers import money_text
 from cardfit.plan.target import short_name
 from cardfit.report.grid import Cell
@@ -124,6 +125,7 @@ def settings_words(settings: Settings) -> str:
     ]
     if settings.offload in _OFFLOADS:
         words.append(say(_OFFLOADS[settings.offload]))
+    words += offload_details(settings)
     if settings.vae_tiling and settings.vae_tile is not None:
         words.append(say("set-tiling-size", {"tile": settings.vae_tile}))
     elif settings.vae_tiling:
@@ -134,6 +136,10 @@ def settings_words(settings: Settings) -> str:
         words.append(say("set-chunk", {"frames": settings.decode_chunk_size}))
     if settings.attention != "sdpa":
         words.append(say("set-attention", {"name": settings.attention}))
+    if settings.prompt_embeds:
+        words.append(say("plan-embeds"))
+    if settings.forward_chunking is not None:
+        words.append(say("plan-forward-chunks", {"tokens": settings.forward_chunking}))
     return ", ".join(words) or say("set-nothing")
 
 
