@@ -76,3 +76,28 @@ def test_the_typed_command_loses_only_what_shows_it():
     words = ["plan", "svd", "--save", "a.yaml", "--width", "512", "--json", "--as=line", "--check"]
     assert typed.again(words) == ["cardfit", "plan", "svd", "--width", "512"]
     assert typed.again([]) is None
+
+
+def test_disks_are_sold_in_powers_of_ten() -> None:
+    assert flags.disk_bytes("200GB") == 200 * 10**9
+    assert flags.disk_bytes(None) is None
+    for bad in ("200", "0GB", "much"):
+        with pytest.raises(BadRequest, match="--disk"):
+            flags.disk_bytes(bad)
+
+
+def test_an_adapter_is_a_rank_with_what_it_is():
+    found = flags.loras(["32", "16:fused", "8:float32", "4:bf16:fused"])
+    given = Request(model="m", loras=found).loras
+    assert [(each.rank, each.fused, each.dtype) for each in given] == [
+        (32, False, None),
+        (16, True, None),
+        (8, False, "float32"),
+        (4, True, "bfloat16"),
+    ]
+
+
+@pytest.mark.parametrize("word", ["", "many", "-1", "32:", "32:half", "32:fp16:bf16", "٣٢", "1e3"])
+def test_an_adapter_that_is_no_rank_is_refused(word):
+    with pytest.raises(BadRequest, match="--lora 32:fused"):
+        flags.loras([word])

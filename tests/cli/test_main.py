@@ -154,7 +154,8 @@ def test_single_pages(capsys):
 
 
 @pytest.mark.parametrize(
-    "name", ["planfile", "request", "settings", "answer", "matrix", "accuracy"]
+    "name",
+    ["planfile", "requests", "request", "settings", "answer", "matrix", "accuracy", "sequence"],
 )
 def test_schemas_are_json_schema(name, capsys):
     assert run(["schema", name]) == 0

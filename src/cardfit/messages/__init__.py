@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cardfit.messages import (
     accuracy,
+    autopsy,
     cards,
     cli,
     library,
@@ -25,7 +26,19 @@ from cardfit.messages import (
 
 TEXTS: dict[str, str] = {
     code: text
-    for room in (library, request, cards, offers, trace, predict, plan, accuracy, report, cli)
+    for room in (
+        library,
+        request,
+        cards,
+        offers,
+        trace,
+        predict,
+        plan,
+        accuracy,
+        autopsy,
+        report,
+        cli,
+    )
     for code, text in room.TEXTS.items()
 }
 

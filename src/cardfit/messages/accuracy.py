@@ -52,4 +52,50 @@ TEXTS: dict[str, str] = {
     "accuracy-why-bad_value": N_("a number or unit that cannot be read"),
     "accuracy-why-scope_unknown": N_("what was measured is not stated, or is no peak"),
     "accuracy-why-dry_run_failed": N_("the pipeline refused the request or stopped"),
+    "accuracy-bad-versions": N_(
+        "{file} is no file of kept traces ({found}). Make it anew with make accuracy VERSIONS=..., or move it away."
+    ),
+    "accuracy-old-layout": N_(
+        "{file} names traces of layout {found}; this cardfit reads layout {needed}. "
+        'Make them anew with make accuracy VERSIONS="{versions}".'
+    ),
+    "accuracy-matching": N_("rows whose diffusers is that of their time"),
+    "accuracy-other-versions": N_(
+        "traced with diffusers {installed}, though their time had another: {rows}"
+    ),
+    "accuracy-no-time": N_(
+        "traced with diffusers {installed}; they tell neither a version nor a day: {rows}"
+    ),
+    "accuracy-why-setting_unknown": N_("a setting without a rule"),
+    "help-accuracy-field": N_(
+        "CSV of what people ran and what happened, with the header of benchmarks/data/field_oom.csv"
+    ),
+    "accuracy-one-file": N_(
+        "accuracy was given {given} files. Name one: FILE holds measurements, --field FILE what people ran."
+    ),
+    "accuracy-why-script_unknown": N_("a maker's own script whose habits are not known"),
+    "accuracy-why-part_only": N_("a part of a pipeline alone"),
+    "accuracy-why-no_card": N_("the card or its memory not stated"),
+    "accuracy-why-card_unknown": N_("a card whose memory rules nobody has checked"),
+    "accuracy-why-no_host_ram": N_("ran out of host RAM, and how much there was is not stated"),
+    "accuracy-why-other_outcome": N_("ended in something other than memory"),
+    "accuracy-field-scored": N_("{scored} cases scored, {skipped} not; sizes in {unit}"),
+    "accuracy-field-full": N_("complete"),
+    "accuracy-field-partial": N_("partial"),
+    "accuracy-field-col-group": N_("configuration"),
+    "accuracy-field-col-cases": N_("cases"),
+    "accuracy-field-col-right": N_("right"),
+    "accuracy-field-col-false-fits": N_("false fits"),
+    "accuracy-field-col-false-misses": N_("false misses"),
+    "accuracy-field-col-tight": N_("tight"),
+    "accuracy-field-col-stage-right": N_("stage right"),
+    "accuracy-field-col-outcome": N_("happened"),
+    "accuracy-field-col-verdict": N_("predicted"),
+    "accuracy-field-col-peak": N_("peak"),
+    "accuracy-field-col-usable": N_("usable"),
+    "accuracy-field-col-stage": N_("stage"),
+    "accuracy-field-ok": N_("ran"),
+    "accuracy-field-slow": N_("ran slowly"),
+    "accuracy-field-oom": N_("out of memory"),
+    "accuracy-field-host_oom": N_("out of host RAM"),
 }

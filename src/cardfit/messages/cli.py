@@ -8,11 +8,15 @@ TEXTS: dict[str, str] = {
         "--dtype {asked}: not a dtype. Give {allowed} for every component, or COMPONENT=DTYPE for one, as in "
         "--dtype vae=fp32"
     ),
+    "bad-lora": N_(
+        "--lora {asked}: give a rank, then :fused or a dtype if you like: --lora 32, --lora 32:fused, --lora 32:float32"
+    ),
     "bad-quantization": N_(
         "--quantization {asked}: give COMPONENT=SCHEME, as in --quantization transformer=bnb-int8. "
         "Schemes: {allowed}"
     ),
     "bad-ram": N_("--ram {asked}: not a size. Give a number with a unit, as in --ram 64GB"),
+    "bad-disk": N_("--disk {asked}: not a size. Give a number with a unit, as in --disk 200GB"),
     "bad-outputs": N_("--outputs {asked}: give outputs a month, as in --outputs 40/month"),
     "bad-together": N_("{one} and {other} ask for two different things; leave one out"),
     "saved": N_("saved: {file}"),
@@ -21,6 +25,7 @@ TEXTS: dict[str, str] = {
     # help of options that are no field of the request or the settings
     "help-card": N_("only this card; can be repeated"),
     "help-ram": N_("host RAM of the machine, as in 64GB"),
+    "help-disk": N_("disk of the machine, as in 200GB"),
     "help-os": N_("operating system of the machine"),
     "help-here": N_("plan for the card and the RAM of this machine"),
     "help-cards-file": N_("CSV of your own cards; overrides or adds"),
@@ -42,5 +47,8 @@ TEXTS: dict[str, str] = {
         "Which GPU an exact diffusion pipeline needs, how it must be set and what it will cost."
     ),
     "help-dtype": N_("bf16, fp16 or fp32 for all, or COMPONENT=DTYPE; can be repeated"),
+    "help-lora": N_(
+        "an adapter laid over the denoiser, by its rank: 32, 32:fused or 32:float32; give the flag once for each"
+    ),
     "help-quantization": N_("COMPONENT=SCHEME, schemes: {allowed}; can be repeated"),
 }

@@ -65,6 +65,15 @@ TEXTS: dict[str, str] = {
         "{name} is not loaded on its own in {model}: its setting changes nothing"
     ),
     "vae-knob-missing": N_("{knob}: {vae}, the VAE of {model}, has no such switch. Leave it out."),
+    "no-text-encoder": N_("prompt_embeds: {pipeline} ({model}) encodes no prompt. Leave it out."),
+    "no-forward-chunking": N_(
+        "forward_chunking: {kind}, the denoiser of {model}, has no enable_forward_chunking; these classes do: "
+        "{allowed}. Leave it out."
+    ),
+    "compile-as-eager": N_(
+        "compile: what compiled kernels and CUDA graphs take is not known; the figures are those of the eager run, and "
+        "graphs keep memory of their own beside them"
+    ),
     "no-decode-chunk": N_(
         "decode_chunk_size: {pipeline} ({model}) has no such argument; only svd, svd-xt and animatediff-sd1.5 take it. "
         "Try vae_tiling."
@@ -75,4 +84,28 @@ TEXTS: dict[str, str] = {
         "{knob} {found} with vae_tiling off: switch tiling on, or leave {knob} out"
     ),
     "overlap-too-large": N_("vae_overlap {overlap} must be smaller than the tile of {tile} pixels"),
+    # offload
+    "group-knob-alone": N_(
+        "{knob} {found} with offload {offload}: {knob} belongs to group offload. Leave it out, or choose offload "
+        "group-block or group-leaf."
+    ),
+    "blocks-of-leaves": N_(
+        "num_blocks_per_group {found} with offload group-leaf: leaves are moved one by one. Leave it out, or choose "
+        "offload group-block."
+    ),
+    "blocks-on-stream": N_(
+        "num_blocks_per_group {found} with use_stream on: diffusers streams single blocks only. Give 1, or turn "
+        "use_stream off."
+    ),
+    "pinning-without-stream": N_(
+        "low_cpu_mem_usage on with {other} {found}: without a stream nothing is pinned. Leave one of them out."
+    ),
+    "swap-with-offload": N_(
+        "blocks_to_swap {asked} with {other} {found}: swapped blocks lie beside whole components. Leave one of them "
+        "out; offload none and model go with it."
+    ),
+    "disk-with-torchao": N_(
+        "offload_to_disk on with {scheme} for {component}: diffusers cannot write torchao's weights to a file. Leave "
+        "it out, or choose another scheme."
+    ),
 }

@@ -34,7 +34,54 @@ TEXTS: dict[str, str] = {
     ),
     "plan-over": N_("{stage} reserves {peak}, {over} too much."),
     "plan-over-host": N_("host RAM: needs {host}, {over} more than the {ram} there."),
+    "plan-over-host-limit": N_(
+        "host RAM: needs {host}, {over} more than the container's limit of {ram}."
+    ),
+    "plan-tight-host": N_(
+        "{stage} fits, but host RAM may not: likely {host}, up to {host_high}, of {ram} there."
+    ),
+    "plan-tight-host-limit": N_(
+        "{stage} fits, but host RAM may not: likely {host}, up to {host_high}, of the container's "
+        "limit of {ram}."
+    ),
+    "plan-over-disk": N_("disk: needs {disk}, {over} more than the {room} there."),
+    "plan-more-disk": N_(
+        "With {disk} of disk it gets further; no setting makes the files smaller."
+    ),
+    "plan-offer-ram-unknown": N_("RAM unknown: needs {need}"),
+    "plan-container-limit": N_(
+        "This container may use {limit} of the machine's {ram} of RAM: the verdicts count with {limit}."
+    ),
+    "plan-here-disk": N_(
+        "The files and outputs take {need} of disk, and {free} are free here. Fine if the model is "
+        "downloaded already."
+    ),
+    "plan-bnb-version": N_(
+        "Model offload of 8-bit weights needs bitsandbytes 0.48 and transformers 4.58 or later: with "
+        "older ones diffusers leaves those components on the card throughout."
+    ),
+    "plan-second-copy": N_(
+        "On Windows without symbolic links the hub's cache keeps a file once for every revision "
+        "that was downloaded: up to {more} more on disk after an update of the model."
+    ),
+    "plan-swap": N_("{count} blocks swapped"),
+    "plan-group-unstreamed": N_("no stream"),
+    "plan-group-blocks": N_("{count} blocks a group"),
+    "plan-group-low": N_("pinned while copying"),
+    "plan-group-disk": N_("weights on disk"),
+    "plan-bad-disk": N_(
+        "{disk} bytes of disk: it must be above zero. Say, for example, --disk 200GB."
+    ),
+    "plan-no-streams": N_(
+        "use_stream with {card}: streams of group offload are modelled for CUDA only, and it is no NVIDIA card. "
+        "Leave use_stream out or turn it off, or name another card."
+    ),
     "plan-no-bfloat16": N_("no bfloat16 before Ampere (compute capability 8.0)."),
+    "plan-no-flash": N_("no FlashAttention before Ampere (compute capability 8.0)."),
+    "plan-try-sdpa": N_("Leave attention out: torch takes the memory-efficient kernel there."),
+    "plan-attention": N_("{kernel} attention"),
+    "plan-embeds": N_("prompt embeddings given"),
+    "plan-forward-chunks": N_("feed-forward in chunks of {tokens} tokens"),
     "plan-no-facts": N_("the card's usable memory is not known."),
     # what would cure a red row
     "plan-fits-would": N_("would fit"),

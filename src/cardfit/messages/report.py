@@ -71,6 +71,7 @@ TEXTS: dict[str, str] = {
     "short-plan-over-host": N_("host RAM: needs {host}"),
     "short-plan-spills": N_("{stage}: {over} over the card"),
     "short-plan-no-bfloat16": N_("no bf16 in hardware"),
+    "short-plan-no-flash": N_("no FlashAttention for it"),
     "short-plan-no-facts": N_("usable memory not known"),
     "short-card-unverified-vendor": N_("{vendor}: memory rules not checked"),
     "short-card-unverified-unified": N_("unified memory: not checked"),

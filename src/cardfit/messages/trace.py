@@ -11,6 +11,37 @@ TEXTS: dict[str, str] = {
         "{model}: the pipeline's own code stopped during the dry run: {reason}. "
         "Check the size and frames, or try the model's defaults."
     ),
+    "attention-flash-refused": N_(
+        "attention flash: {component} cannot run it, {where} {why}. Leave attention out, or say efficient."
+    ),
+    "flash-needs-half": N_("computes in {dtype}, and FlashAttention takes 16-bit types only"),
+    "flash-takes-no-mask": N_("has a mask, and FlashAttention takes none"),
+    "flash-head-dim": N_("has heads of {head_dim}, and FlashAttention takes up to {most}"),
+    "flash-shape": N_("calls attention with shapes that FlashAttention does not take"),
+    "prompt-embeds-not-enough": N_(
+        "prompt_embeds: {model} asks {component} for more than the embeddings of the prompt. Leave prompt_embeds out."
+    ),
+    "chunk-does-not-divide": N_(
+        "forward_chunking {asked}: a layer of {model} has {length} tokens, which {asked} does not divide. "
+        "Give a number that divides {length}."
+    ),
+    "lora-not-loaded": N_(
+        "loras: diffusers loads no adapter into {kind}, the {component} of this model. Leave loras out."
+    ),
+    "lora-no-layers": N_(
+        "loras: no linear layer of {component} ({kind}) is called {targets}, which adapters are trained for. "
+        "Leave loras out."
+    ),
+    "lora-kept": N_(
+        "LoRA: {layers} layers of {component} ({targets}) carry it, as diffusers' scripts train by default; an adapter "
+        "that covers more layers takes more"
+    ),
+    "lora-fused": N_(
+        "LoRA fused: the run takes what it takes without; while fusing, the factors and one layer's change are held too"
+    ),
+    "trace-other-versions": N_(
+        "The dry run was made with {found}; the figures were checked with {tested}. Versions move the peak."
+    ),
     "pipeline-missing": N_(
         "{model} runs with {pipeline}, which diffusers {version} does not have. "
         "Models that can be planned: cardfit models"
