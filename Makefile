@@ -6,13 +6,17 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 TORCH := torch
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test setup check format clean
+.PHONY: help plan test setup check format accuracy calibrate-published clean
 
 help:
 	@echo "make plan    install what a plan needs and plan one video model over every card"
 	@echo "make test    install the rest and run every check"
 	@echo "make setup   install everything for development"
 	@echo "make format  lay the code out"
+	@echo "make accuracy [VERSIONS='0.30.3 0.32.2']"
+	@echo "             score the published rows; with VERSIONS, those of that time with older diffusers first"
+	@echo "make calibrate-published"
+	@echo "             fit what cards reach to published times, and write docs/times.md"
 	@echo "make clean   remove .venv and caches"
 
 plan: $(VENV)/trace.stamp
@@ -32,6 +36,28 @@ check:
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The page of published rows. Older releases of diffusers get an environment each; what they say is kept as data.
+accuracy: $(VENV)/dev.stamp $(VERSIONS:%=older-%)
+	$(if $(VERSIONS),$(BIN)/python benchmarks/versions.py --keep $(VERSIONS:%=$(VENV)/traced-%))
+	$(BIN)/python benchmarks/accuracy.py
+
+# What cards reach of their peak, fitted to published times; writes the factors and docs/times.md.
+calibrate-published: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/calibrate_published.py
+
+older-%: $(VENV)/older-%/stamp
+	PYTHONPATH=src $(<D)/bin/python benchmarks/versions.py --trace $(VENV)/traced-$*
+
+$(VENV)/older-%/stamp: benchmarks/versions.py | $(VENV)/dev.stamp
+	@echo "making an environment for diffusers $* (some minutes the first time)" >&2
+	@packages="$$($(BIN)/python benchmarks/versions.py --pins $*)" \
+		&& $(BIN)/python -m venv $(@D) \
+		&& $(@D)/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt '$(TORCH)' \
+		&& $(@D)/bin/python -m pip --disable-pip-version-check install --quiet $$packages
+	@touch $@
+
+.PRECIOUS: $(VENV)/older-%/stamp
 
 # torch first and alone: whatever needs it then finds it in place.
 $(VENV)/torch.stamp: constraints.txt

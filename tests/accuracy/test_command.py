@@ -54,7 +54,7 @@ def test_every_reason_has_words():
 
 
 def test_without_torch_the_extra_is_named(table, monkeypatch):
-    def missing():
+    def missing(**_):
         raise ModuleNotFoundError(name="torch")
 
     monkeypatch.setattr("cardfit.trace.cache.versions", missing)

@@ -56,6 +56,7 @@ def test_other_names_are_not_guessed(name):
         ({"offload": ""}, Why.OFFLOAD_UNKNOWN),
         ({"notes": "PEAK IS THE LOAD/QUANTISE PHASE"}, Why.LOAD_PEAK),
         ({"notes": "OUTLIER, exclude"}, Why.SUSPECT),
+        ({"notes": "VAE decoder compiled too"}, Why.SETTING_UNKNOWN),
         ({"notes": "tiny autoencoder replaces VAE"}, Why.MODEL_UNKNOWN),
         ({"scope": "weights_only"}, Why.SCOPE_UNKNOWN),
         ({"scope": "unknown"}, Why.SCOPE_UNKNOWN),
@@ -68,6 +69,19 @@ def test_what_cannot_be_rebuilt_has_a_reason_of_the_list(made, cells, why):
     with pytest.raises(NotRebuilt) as caught:
         rebuild(row)
     assert caught.value.why is why
+
+
+@pytest.mark.parametrize(
+    ("framework", "quantization", "in_place"),
+    [
+        ("diffusers+torchao", "torchao int8wo (transformer)", True),
+        ("diffusers+torchao", "none", False),
+        ("diffusers", "torchao int8wo (transformer)", False),
+    ],
+)
+def test_the_study_quantizes_parts_that_were_loaded(made, framework, quantization, in_place):
+    row = made(framework=framework, quantization=quantization)
+    assert rebuild(row).in_place is in_place
 
 
 def test_a_warm_up_that_was_excluded_is_no_doubt(made):
@@ -107,11 +121,30 @@ def test_a_scheme_reaches_the_parts_it_names(made, text, expected):
     assert set(rebuild(made(quantization=text)).settings.quantization) == set(expected)
 
 
+def test_fused_projections_are_a_setting(made):
+    assert rebuild(made(notes="28 steps; fused QKV; transformer-only compile")).settings.fuse_qkv
+    assert rebuild(made(notes="28 steps")).settings.fuse_qkv is None
+
+
+def test_a_load_peak_is_scored_where_loading_is_a_stage_of_the_prediction(made):
+    cells = {
+        "notes": "PEAK IS THE LOAD/QUANTISE PHASE",
+        "quantization": "torchao int8wo (transformer)",
+    }
+    found = rebuild(made(**cells, framework="diffusers+torchao"))
+    assert (found.in_place, found.loading) == (True, True)
+    assert not rebuild(
+        made(framework="diffusers+torchao", quantization=cells["quantization"])
+    ).loading
+
+
 def test_schemes_are_told_apart(made):
     def scheme(text):
         return rebuild(made(quantization=text)).settings.quantization["transformer"]
 
-    assert scheme("torchao int8dq (transformer)") == "torchao-int8"
+    assert scheme("torchao int8wo (transformer)") == "torchao-int8"
+    assert scheme("torchao int8dq (transformer)") == "torchao-int8dq"
+    assert scheme("torchao fp8dqrow (transformer)") == "torchao-fp8dq"
     assert scheme("torchao float8wo (transformer)") == "torchao-fp8"
     assert scheme("bnb int8 (transformer)") == "bnb-int8"
     assert scheme("layerwise fp8 storage (transformer)") == "fp8-layerwise"

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardfit.accuracy.rebuild import Why, rebuild
-from cardfit.accuracy.score import Errors, ScoredRow, error_pct, predicted_bytes, score, summary
+from cardfit.accuracy.score import (
+    Errors,
+    ScoredRow,
+    bands,
+    error_pct,
+    predicted_bytes,
+    score,
+    summary,
+)
 from cardfit.cards.usable import CONTEXT_LIKELY_BYTES
 from cardfit.predict.estimate import MemoryEstimate, StageMemory
 from cardfit.predict.memory import CUBLAS_WORKSPACE_BYTES, CUBLAS_WORKSPACE_HOPPER_BYTES
@@ -20,7 +28,7 @@ from cardfit.trace.stream import Op
 from cardfit.units import GIB
 
 
-def scored(kind, error, **rivals):
+def scored(kind, error, *, series="0.42", matching=True, **rivals):
     return ScoredRow(
         id="a",
         kind=kind,
@@ -30,6 +38,9 @@ def scored(kind, error, **rivals):
         source="s",
         family="f",
         model="m",
+        versions="0.42.1",
+        series=series,
+        matching=matching,
         rivals=rivals,
     )
 
@@ -61,6 +72,32 @@ def test_kinds_are_never_mixed():
     assert found["reserved"].median_abs_pct == 6
     assert found["device"].n == found["unnamed"].n == found["comfyui"].n == 0
     assert (found["rule"].worst_pct, found["weights_only"].worst_pct) == (50, -60)
+
+
+def test_matching_rows_are_summed_up_apart():
+    rows = [
+        scored("allocated", 1.0),
+        scored("allocated", 9.0, series="0.30", matching=False),
+        scored("allocated", 5.0, series=None, matching=False),
+    ]
+    found = summary(rows)
+    assert (found["allocated"].n, found.matching["allocated"].n) == (3, 1)
+    assert found.matching["allocated"].worst_pct == 1
+    assert found.matching["reserved"].n == 0
+
+
+def test_bands_leave_out_rows_of_another_time_whatever_their_error():
+    rows = [
+        scored("allocated", 1.0),
+        scored("allocated", 0.0, series="0.30", matching=False),
+        scored("allocated", 50.0, series=None, matching=False),
+    ]
+    assert {kind: band.n for kind, band in bands(rows).items()} == {
+        "allocated": 2,
+        "reserved": 2,
+        "device": 2,
+    }
+    assert bands(rows[1:2]) == {}
 
 
 def stage(name, weights, activation):
@@ -196,10 +233,14 @@ def test_three_published_decodes(three):
     } <= set(body["rows"][0])
     assert set(body["summary"]) == {
         "allocated", "reserved", "device", "unnamed", "rule", "weights_only", "comfyui", "invokeai",
+        "matching",
     }  # fmt: skip
     text = "\n".join(page.lines(found, Style()))
     assert "3 rows scored, 2 not" in text
     assert "xl32" in text
+    assert [row.matching for row in found.rows] == [False] * 3  # the rows tell no day
+    assert body["notes"][0]["code"] == "accuracy-no-time"
+    assert any("sd, xl, xl32" in line for line in page.remarks(found))
     assert any("peak_gib_reported" in line for line in page.remarks(found))
     again = score(three)  # from the cache
     assert again.rows == found.rows

@@ -8,6 +8,7 @@ import pytest
 
 from cardfit.library.load import all_models
 from cardfit.predict import weights
+from cardfit.predict.schemes import SCHEMES
 from cardfit.predict.weights import elements, module_weights
 from cardfit.trace.stream import Component, Module
 
@@ -28,22 +29,74 @@ def part(
 
 
 @pytest.mark.parametrize(
-    ("scheme", "weight_bytes", "scratch_bytes"),
+    ("scheme", "weight", "scratch_bytes", "burst_bytes"),
     [
-        ("none", 2 * COUNT, 0),
-        ("bnb-int8", COUNT + 4 * ROWS, 0),  # int8 and one fp32 scale per row
-        ("bnb-nf4", COUNT // 2 + 4 * COUNT // 64, 2 * COUNT),  # one fp32 absmax per 64
-        ("torchao-int8", COUNT + 5 * ROWS, 2 * COUNT),  # fp32 scale, int8 zero point per row
-        ("torchao-fp8", COUNT + 4 * ROWS, 2 * COUNT),  # fp32 scale per row
-        ("torchao-int4", COUNT // 2 + 4 * COUNT // 128, 0),  # bf16 scale and zero point per 128
-        ("fp8-layerwise", COUNT, 2 * COUNT + 2 * ROWS),  # the layer comes back whole, with its bias
+        ("none", (2 * COUNT,), 0, 0),
+        ("bnb-int8", (COUNT, 4 * ROWS), 0, 0),  # int8 and one fp32 scale per row
+        ("bnb-nf4", (COUNT // 2, 4 * COUNT // 64, 64), 2 * COUNT, 0),
+        ("torchao-int8", (COUNT, 4 * ROWS, ROWS), 2 * COUNT, 0),
+        ("torchao-fp8", (COUNT, 4 * ROWS), 2 * COUNT, 8 * COUNT),  # through two fp32 copies
+        ("torchao-int4", (COUNT // 2, COUNT // 64, COUNT // 64), 0, 0),
+        ("quanto-fp8", (COUNT, 2 * ROWS, 2, 2), 2 * COUNT, 2 * COUNT),
+        ("gguf-q8_0", (COUNT // 32 * 34,), 2 * COUNT, 2 * COUNT),  # fp16 first, then bf16
+        ("gguf-q5_1", (COUNT // 32 * 24,), 2 * COUNT, 8 * COUNT),
     ],
 )
-def test_one_linear(scheme: str, weight_bytes: int, scratch_bytes: int) -> None:
+def test_one_linear(
+    scheme: str, weight: tuple[int, ...], scratch_bytes: int, burst_bytes: int
+) -> None:
     (found,) = module_weights(part(linear()), scheme)
-    bias_bytes = ROWS if scheme == "fp8-layerwise" else 2 * ROWS
-    assert found.tensors == (weight_bytes, bias_bytes)
-    assert found.scratch_bytes == scratch_bytes
+    assert found.tensors == (*weight, 2 * ROWS)
+    assert (found.scratch_bytes, found.burst_bytes) == (scratch_bytes, burst_bytes)
+    assert found.half_bytes == (0 if scheme == "none" else 2 * COUNT)
+
+
+def test_a_cast_layer_comes_back_whole_with_its_bias() -> None:
+    (found,) = module_weights(part(linear()), "fp8-layerwise")
+    assert found.tensors == (COUNT, ROWS)
+    assert found.scratch_bytes == 2 * COUNT + 2 * ROWS
+
+
+def test_in_fp16_a_dequantized_block_is_not_cast_again() -> None:
+    module = linear("a", ("weight", 2 * COUNT, "float16"), ("bias", 2 * ROWS, "float16"))
+    (found,) = module_weights(part(module, dtype="float16"), "gguf-q8_0")
+    assert (found.scratch_bytes, found.burst_bytes) == (2 * COUNT, 0)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "dtype", "before", "beside"),
+    [
+        # fp16 copy, magnitudes, mask and int8; then int8 in, int32 and fp16 out
+        ("bnb-int8", "bfloat16", 6 * COLUMNS, COLUMNS + 6 * ROWS),
+        ("bnb-int8", "float16", 4 * COLUMNS, COLUMNS + 4 * ROWS),
+        ("torchao-int8dq", "bfloat16", 8 * COLUMNS, COLUMNS + 6 * ROWS),
+        ("torchao-fp8dq", "bfloat16", 15 * COLUMNS, COLUMNS),
+    ],
+)
+def test_a_quantized_activation_takes_bytes_a_token(
+    scheme: str, dtype: str, before: int, beside: int
+) -> None:
+    module = linear("a", ("weight", 2 * COUNT, dtype), ("bias", 2 * ROWS, dtype))
+    (found,) = module_weights(part(module, dtype=dtype), scheme)
+    assert found.tokens == weights.PerToken(2 * ROWS, before, beside)
+
+
+def test_rows_that_were_noted_go_before_the_bias_and_the_square() -> None:
+    noted = Module("a", "Linear", (WEIGHT,), linear=True, rows=ROWS)
+    (found,) = module_weights(part(noted), "torchao-int8")
+    assert found.tensors == (COUNT, 4 * ROWS, ROWS)
+
+
+def test_svdq_takes_linears_of_blocks_and_makes_modulations_otherwise() -> None:
+    block = Module("transformer_blocks.0", "FluxTransformerBlock", (), block=True)
+    inside = linear("transformer_blocks.0.attn.to_q")
+    modulation = linear("transformer_blocks.0.norm1.linear")
+    outside = linear("x_embedder")
+    found = module_weights(part(block, inside, modulation, outside), "svdq-int4")
+    assert sum(found[1].tensors[:-1]) == COUNT // 2 + COUNT // 32 + 2 * 33 * COLUMNS + 64 * ROWS
+    assert found[2].tensors == (COUNT // 2, COUNT // 32, COUNT // 32, 2 * ROWS)
+    assert found[3].tensors == (2 * COUNT, 2 * ROWS)
+    assert found[2].tokens is None
 
 
 def test_a_quantizer_called_in_place_takes_what_a_class_keeps() -> None:
@@ -52,7 +105,12 @@ def test_a_quantizer_called_in_place_takes_what_a_class_keeps() -> None:
     called = weights.InPlace(loaded.name, loaded.kind, loaded.dtype, loaded.modules)
     plain = weights.ModuleWeights((2 * COUNT,))
     square = round(COUNT**0.5)  # a layer without bias tells no rows
-    taken = weights.ModuleWeights((COUNT + 5 * square,), 2 * COUNT)
+    taken = weights.ModuleWeights(
+        (COUNT, 4 * square, square),
+        2 * COUNT,
+        half_bytes=2 * COUNT,
+        quantizing_bytes=7 * COUNT,
+    )
     assert module_weights(loaded, "torchao-int8") == (plain, plain)
     assert module_weights(called, "torchao-int8") == (taken, taken)
     assert module_weights(called) == (plain, plain)
@@ -62,21 +120,19 @@ def test_nf4_rounds_a_last_odd_block_up() -> None:
     (found,) = module_weights(
         part(linear("a", ("weight", 2 * 65, "float16")), dtype="float16"), "bnb-nf4"
     )
-    assert found.tensors == (33 + 2 * 4,)
+    assert found.tensors == (33, 2 * 4, 64)
 
 
 def test_rows_of_a_square_layer_without_bias_are_known() -> None:
     (found,) = module_weights(part(linear("a", ("weight", 2 * 512 * 512, "bfloat16"))), "bnb-int8")
-    assert found.tensors == (512 * 512 + 4 * 512,)
+    assert found.tensors == (512 * 512, 4 * 512)
 
 
 def test_elements_of_a_tensor() -> None:
     assert (elements(8, "float32"), elements(8, "bfloat16"), elements(8, "int8")) == (2, 4, 8)
 
 
-@pytest.mark.parametrize(
-    "scheme", ["bnb-int8", "bnb-nf4", "torchao-int8", "torchao-fp8", "torchao-int4"]
-)
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_only_half_precision_linears_are_quantized(scheme: str) -> None:
     kept = linear("time_embedder.linear_1", ("weight", 4 * COUNT, "float32"))
     norm = Module("norm", "LayerNorm", (("weight", 64, "bfloat16"),))
@@ -93,7 +149,7 @@ def test_wo_of_t5_and_output_layers_stay_whole_when_quantized() -> None:
     )
     t5 = module_weights(part(wo, wi, kind="T5EncoderModel"), "bnb-int8")
     assert t5[0].tensors == (2 * COUNT,)
-    assert t5[1].tensors < (2 * COUNT,)
+    assert sum(t5[1].tensors) < 2 * COUNT
     llm = module_weights(part(linear("lm_head", WEIGHT), kind="Qwen3ForCausalLM"), "bnb-nf4")
     assert llm[0] == weights.ModuleWeights((2 * COUNT,))
 

@@ -40,6 +40,7 @@ class Why(StrEnum):
     LOAD_PEAK = "load_peak"
     SUSPECT = "suspect"
     TILE_UNKNOWN = "tile_unknown"
+    SETTING_UNKNOWN = "setting_unknown"
     BAD_VALUE = "bad_value"
     SCOPE_UNKNOWN = "scope_unknown"
     DRY_RUN_FAILED = "dry_run_failed"
@@ -57,7 +58,9 @@ class NotRebuilt(Exception):
 class Rebuilt:
     """What the row ran: enough for a dry run and a replay.
 
-    ``scope`` is the part of the run that was measured, ``working`` whether what the card held before was taken off.
+    ``scope`` is the part of the run that was measured, ``working`` whether what the card held before was taken off,
+    ``in_place`` whether the quantizer was called on parts that were loaded, which takes every linear layer of them,
+    ``loading`` whether the figure is the peak of loading.
     """
 
     model: Model
@@ -66,6 +69,8 @@ class Rebuilt:
     scope: Scope
     architecture: str | None
     working: bool = False
+    in_place: bool = False
+    loading: bool = False
 
 
 # Names that publications use and the library does not know. A bare "LTX-Video" is the first repository, 0.9.0.
@@ -78,21 +83,23 @@ PUBLISHED_NAMES: dict[str, str] = {
 }
 # Makers of a framework that run the diffusers modules themselves; OneDiff's nexfort backend compiles them in place.
 _DIFFUSERS = re.compile(r"^diffusers\b|^onediff nexfort$|\(diffusers vae\)$", re.I)
+_FUSED = re.compile(r"\bfused qkv\b", re.I)
+# The torchao study calls torchao's quantize_ on the parts of a pipeline that is loaded; loading is a stage of ours.
+_IN_PLACE = re.compile(r"^diffusers\+torchao\b", re.I)
 # InvokeAI decodes FLUX with an autoencoder of its own.
 _OWN_MODULES = (("invokeai", "flux vae"),)
 # The figure of a decode is its working set, unless the source says that the weights are in it.
 _LOADED = re.compile(r"\bweights (are )?(loaded|included)\b", re.I)
 _PART = re.compile(r"\s+(vae|transformer|unet)$", re.I)
 _BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
+_LOAD_PEAK = re.compile(r"peak is the load|peak includes the \w+ load|set by the load", re.I)
 _SAYS: tuple[tuple[Why, re.Pattern[str]], ...] = (
     (Why.OUT_OF_MEMORY_ROW, re.compile(r"outcome: oom", re.I)),
     (Why.MULTI_GPU, re.compile(r"\bmulti-gpu\b", re.I)),
     (Why.MODEL_UNKNOWN, re.compile(r"\breplaces (the )?(vae|text encoder|transformer|unet)", re.I)),
-    (
-        Why.LOAD_PEAK,
-        re.compile(r"peak is the load|peak includes the \w+ load|set by the load", re.I),
-    ),
+    (Why.LOAD_PEAK, _LOAD_PEAK),
     (Why.TILE_UNKNOWN, re.compile(r"tile size not (recorded|stated|known)", re.I)),
+    (Why.SETTING_UNKNOWN, re.compile(r"\bvae decoder compiled\b", re.I)),
     (
         Why.SUSPECT,
         re.compile(
@@ -125,8 +132,10 @@ _SCOPES: Mapping[str, Scope] = {
 _SCHEMES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.I), name)
     for pattern, name in (
-        (r"^torchao (int8wo|int8dq|int8)\b", "torchao-int8"),
-        (r"^torchao (fp8|float8)(wo|dq|dqrow)?\b", "torchao-fp8"),
+        (r"^torchao int8dq\b", "torchao-int8dq"),
+        (r"^torchao (int8wo|int8)\b", "torchao-int8"),
+        (r"^torchao (fp8|float8)(dq|dqrow)\b", "torchao-fp8dq"),
+        (r"^torchao (fp8|float8)(wo)?\b", "torchao-fp8"),
         (r"^torchao int4wo\b", "torchao-int4"),
         (r"^bnb int8\b", "bnb-int8"),
         (r"^bnb nf4\b", "bnb-nf4"),
@@ -173,7 +182,16 @@ def rebuild(row: Published) -> Rebuilt:
     except (CardfitError, ValueError) as error:
         raise NotRebuilt(Why.DRY_RUN_FAILED, str(error)) from error
     working = scope == "decode" and not _LOADED.search(row.notes)
-    return Rebuilt(model, request, settings, scope, architecture_of(row.gpu), working)
+    return Rebuilt(
+        model,
+        request,
+        settings,
+        scope,
+        architecture_of(row.gpu),
+        working,
+        in_place=bool(settings.quantization and _IN_PLACE.search(row.framework)),
+        loading=bool(_LOAD_PEAK.search(row.notes)),
+    )
 
 
 def _refuse(row: Published) -> None:
@@ -190,6 +208,8 @@ def _refuse(row: Published) -> None:
     if own or not _DIFFUSERS.search(row.framework):
         raise NotRebuilt(Why.OTHER_RUNTIME, row.framework)
     for why, pattern in _SAYS[2:]:
+        if why is Why.LOAD_PEAK and _IN_PLACE.search(row.framework):
+            continue  # loading is a stage of the prediction
         if pattern.search(row.notes):
             raise NotRebuilt(why)
 
@@ -253,6 +273,7 @@ def settings_of(row: Published, model: Model, scope: Scope) -> Settings:
         vae_tiling=tiling,
         vae_slicing=bool(row.vae_slicing),
         decode_chunk_size=row.decode_chunk_size if model.vae.decode_chunk_size else None,
+        fuse_qkv=True if _FUSED.search(row.notes) else None,
         attention="math" if "unfused" in row.attention else "sdpa",
     )
 

@@ -52,7 +52,8 @@ class BadCell:
 class Published:
     """One published measurement, sizes in pixels. ``None`` is what the source does not state.
 
-    ``guidance`` says whether classifier-free guidance ran. The other texts are as written.
+    ``guidance`` says whether classifier-free guidance ran. ``page`` is the whole text of the source, ``dated`` the
+    commit or day it was read at. The other texts are as written.
     """
 
     id: str
@@ -77,6 +78,9 @@ class Published:
     kind: Kind
     source: str
     notes: str
+    framework_version: str
+    page: str
+    dated: str
 
 
 class _Bad(Exception):
@@ -130,6 +134,9 @@ def _published(cells: dict[str, str]) -> Published:
         kind=kind,
         source=source_name(cells["source"]),
         notes=cells["notes"],
+        framework_version=cells["framework_version"],
+        page=cells["source"],
+        dated=cells["source_commit_or_date"],
     )
 
 

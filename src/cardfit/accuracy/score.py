@@ -2,15 +2,15 @@
 
 In: the rows of a file. Out: an `Accuracy`. Allocated, reserved and device figures are never mixed in one number; a
 figure whose kind the source does not name is compared with the allocated peak and summed up apart as ``unnamed``.
-Rows of one configuration share one trace.
+Rows that are held against the diffusers of their time are summed up apart too, as ``matching``; bands are made of them
+and of rows that tell no time.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,15 +18,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cardfit.accuracy import rivals
 from cardfit.accuracy.bands import Band, band
+from cardfit.accuracy.kept import Kept
+from cardfit.accuracy.kept import kept as kept_traces
+from cardfit.accuracy.older import series_of
 from cardfit.accuracy.rebuild import NotRebuilt, Rebuilt, Why, rebuild
 from cardfit.accuracy.rows import Kind, Published, read
+from cardfit.accuracy.runs import Runs
 from cardfit.cards.usable import CONTEXT_LIKELY_BYTES
-from cardfit.errors import CardfitError
+from cardfit.errors import BadFile, CardfitError
+from cardfit.plan.answer import Said
 from cardfit.predict.estimate import MemoryEstimate
-from cardfit.predict.memory import CUBLAS_WORKSPACE_BYTES, CUBLAS_WORKSPACE_HOPPER_BYTES, estimate
-from cardfit.predict.store import kept
+from cardfit.predict.memory import CUBLAS_WORKSPACE_BYTES, CUBLAS_WORKSPACE_HOPPER_BYTES
 from cardfit.trace import cache
-from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Op, Trace
 
 SCHEMA = "cardfit.accuracy/1"
@@ -43,7 +46,9 @@ class _Frozen(BaseModel):
 class ScoredRow(_Frozen):
     """One row: measured and predicted in bytes, ``error_pct`` is predicted against measured.
 
-    ``rivals`` holds the same error of the simpler rules that speak of the row.
+    ``versions`` is the diffusers whose code was traced, ``series`` the release series of the row's time, None where the
+    row tells neither version nor day. ``matching`` says that the two give the same figures. ``rivals`` holds the same
+    error of the simpler rules that speak of the row.
     """
 
     id: str
@@ -54,6 +59,9 @@ class ScoredRow(_Frozen):
     source: str
     family: str
     model: str
+    versions: str
+    series: str | None
+    matching: bool
     rivals: dict[str, float] = {}
 
 
@@ -93,6 +101,25 @@ class Errors(_Frozen):
         )
 
 
+class Summary(_Frozen):
+    """Errors of all rows by kind of figure and of the rivals; ``matching`` holds those of matching rows by kind."""
+
+    allocated: Errors
+    reserved: Errors
+    device: Errors
+    unnamed: Errors
+    rule: Errors
+    weights_only: Errors
+    comfyui: Errors
+    invokeai: Errors
+    matching: dict[Kind, Errors]
+
+    def __getitem__(self, name: str) -> Errors:
+        found = getattr(self, name)
+        assert isinstance(found, Errors)
+        return found
+
+
 class Accuracy(_Frozen):
     """Rows, skips and summaries. ``by_source`` and ``by_family`` hold one summary a kind of figure that occurs."""
 
@@ -100,18 +127,21 @@ class Accuracy(_Frozen):
     versions: dict[str, str]
     rows: tuple[ScoredRow, ...]
     skipped: tuple[SkippedRow, ...]
-    summary: dict[str, Errors]
+    summary: Summary
     by_source: dict[str, dict[str, Errors]]
     by_family: dict[str, dict[str, Errors]]
     bands: dict[str, Band]
+    notes: tuple[Said, ...] = ()
 
 
-def score(path: Path, *, progress: Progress | None = None) -> Accuracy:
-    """Rebuild and predict every row of ``path``.
+def score(path: Path, *, progress: Progress | None = None, kept: Kept | None = None) -> Accuracy:
+    """Rebuild and predict every row of ``path``, with the diffusers of its time where ``kept`` has it.
 
-    Raises BadFile for a file with another header; ModuleNotFoundError when a package that a dry run needs is missing.
+    Left out, ``kept`` is what the package keeps. Raises BadFile for a file with another header or for kept traces that
+    cannot be read; ModuleNotFoundError when a package that a dry run needs is missing.
     """
     good, bad = read(path)
+    runs = Runs(kept_traces() if kept is None else kept)
     skipped = [
         SkippedRow(id=b.id, why=Why.BAD_VALUE, detail=b.found, row=b.row, column=b.column)
         for b in bad
@@ -122,31 +152,56 @@ def score(path: Path, *, progress: Progress | None = None) -> Accuracy:
             rebuilt = rebuild(row)
             if progress is not None:
                 progress(f"{row.id} {rebuilt.model.id}", done / len(good))
-            found.append(_scored(row, rebuilt))
+            found.append(_scored(row, rebuilt, runs))
         except NotRebuilt as reason:
             skipped.append(SkippedRow(id=row.id, why=reason.why, detail=reason.detail))
+        except BadFile:
+            raise
         except CardfitError as failed:
             skipped.append(SkippedRow(id=row.id, why=Why.DRY_RUN_FAILED, detail=str(failed)))
     rows = tuple(found)
+    installed = cache.versions() if rows else {}
     return Accuracy(
-        versions=cache.versions() if rows else {},
+        versions=installed,
         rows=rows,
         skipped=tuple(skipped),
         summary=summary(rows),
         by_source=_grouped(rows, lambda row: row.source),
         by_family=_grouped(rows, lambda row: row.family),
-        bands={kind: band(rows, kind) for kind in BANDS} if rows else {},
+        bands=bands(rows),
+        notes=tuple(_notes(rows, installed)),
     )
 
 
-def summary(rows: Sequence[ScoredRow]) -> dict[str, Errors]:
+def summary(rows: Sequence[ScoredRow]) -> Summary:
     """One summary a kind, and of the rivals over the rows they speak of."""
-    found: dict[str, Errors] = {
-        kind: Errors.of([row.error_pct for row in rows if row.kind == kind]) for kind in KINDS
+    by_name = {
+        name: Errors.of([row.rivals[name] for row in rows if name in row.rivals])
+        for name in rivals.RIVALS
     }
-    for name in rivals.RIVALS:
-        found[name] = Errors.of([row.rivals[name] for row in rows if name in row.rivals])
-    return found
+    matching = [row for row in rows if row.matching]
+    return Summary(**_by_kind(rows), **by_name, matching=_by_kind(matching))
+
+
+def bands(rows: Sequence[ScoredRow]) -> dict[str, Band]:
+    """The bands of matching rows and of rows that tell no time, whatever their error; none without such rows."""
+    chosen = [row for row in rows if row.matching or row.series is None]
+    return {kind: band(chosen, kind) for kind in BANDS} if chosen else {}
+
+
+def _by_kind(rows: Sequence[ScoredRow]) -> dict[Kind, Errors]:
+    return {kind: Errors.of([row.error_pct for row in rows if row.kind == kind]) for kind in KINDS}
+
+
+def _notes(rows: Sequence[ScoredRow], installed: dict[str, str]) -> Iterator[Said]:
+    """Which rows were held against another release than that of their time."""
+    other = [row for row in rows if not row.matching]
+    for code, found in (
+        ("accuracy-other-versions", [row.id for row in other if row.series is not None]),
+        ("accuracy-no-time", [row.id for row in other if row.series is None]),
+    ):
+        if found:
+            yield Said.of(code, installed=installed["diffusers"], rows=", ".join(found))
 
 
 def _grouped(
@@ -161,12 +216,12 @@ def _grouped(
     }
 
 
-def _scored(row: Published, rebuilt: Rebuilt) -> ScoredRow:
-    trace = _trace(rebuilt)
-    memory = _estimate(rebuilt, trace)
-    predicted = predicted_bytes(row.kind, rebuilt, trace, memory)
+def _scored(row: Published, rebuilt: Rebuilt, runs: Runs) -> ScoredRow:
+    series = series_of(row)
+    run = runs.of(rebuilt, series)
+    predicted = predicted_bytes(row.kind, rebuilt, run.trace, run.memory)
     measured = row.peak_bytes or 0
-    said = rivals.figures(rebuilt, trace, memory)
+    said = rivals.figures(rebuilt, run.trace, run.memory)
     return ScoredRow(
         id=row.id,
         kind=row.kind,
@@ -176,6 +231,9 @@ def _scored(row: Published, rebuilt: Rebuilt) -> ScoredRow:
         source=row.source,
         family=rebuilt.model.family,
         model=rebuilt.model.id,
+        versions=run.diffusers,
+        series=series,
+        matching=run.matching,
         rivals={name: error_pct(size, measured) for name, size in said.items()},
     )
 
@@ -187,36 +245,6 @@ def error_pct(predicted_bytes: int, measured_bytes: int) -> float:
     -10.0
     """
     return round(100 * (predicted_bytes - measured_bytes) / measured_bytes, 4)
-
-
-def _trace(rebuilt: Rebuilt) -> Trace:
-    """The trace of the run, or of the decode alone, from the cache where it is there."""
-    model, request, settings = rebuilt.model, rebuilt.request, rebuilt.settings
-    if rebuilt.scope != "decode":
-        return cache.cached(model, request, settings)[0]
-    name = cache.name_of("decode", *cache.trace_parts(model, request, settings))
-    stored = cache.read(name)
-    if stored is not None:
-        # a damaged file: trace again and write it anew
-        with suppress(KeyError, TypeError, ValueError, IndexError):
-            return decode(stored, request, settings)
-    from cardfit.trace.dryrun import dry_part
-
-    shape = model.latent_shape(request.width, request.height, request.num_frames, request.batch)
-    if not model.is_video and model.vae.temporal_compression > 1:
-        shape = (*shape[:2], 1, *shape[2:])  # a video autoencoder that makes pictures
-    trace = dry_part(model, request, settings, model.vae.component, "decode", shape)
-    cache.write(name, encode(trace))
-    return trace
-
-
-def _estimate(rebuilt: Rebuilt, trace: Trace) -> MemoryEstimate:
-    settings, architecture = rebuilt.settings, rebuilt.architecture
-    if rebuilt.scope == "decode":
-        return estimate(trace, settings, architecture=architecture)
-    return kept(
-        estimate, rebuilt.model, trace, settings, architecture=architecture, limit_bytes=None
-    )
 
 
 def predicted_bytes(kind: Kind, rebuilt: Rebuilt, trace: Trace, found: MemoryEstimate) -> int:
@@ -234,6 +262,8 @@ def predicted_bytes(kind: Kind, rebuilt: Rebuilt, trace: Trace, found: MemoryEst
             return found.reserved_bytes - less
         return found.reserved_bytes + CONTEXT_LIKELY_BYTES
     allocated, reserved = found.allocated_bytes, found.reserved_bytes
+    if rebuilt.in_place and not rebuilt.loading:  # counted from the first call on
+        allocated = max(stage.allocated_bytes for stage in found.stages if stage.name != "load")
     if rebuilt.scope == "denoise":
         stage = next(stage for stage in found.stages if stage.name == "denoise")
         others = _others_bytes(rebuilt, trace)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from cardfit.errors import BadRequest, Note
 from cardfit.library.models import FrameRule, Model
+from cardfit.library.quantizable import check_quantization
 from cardfit.library.sizes import made_size
 from cardfit.request import ExactRequest, Request, Settings, Task
 
@@ -268,12 +269,13 @@ def _prompt_tokens(model: Model, request: Request, notes: list[Note]) -> int:
 def settings_allowed(model: Model, settings: Settings) -> tuple[Note, ...]:
     """What a reader should know about ``settings`` on ``model``.
 
-    Raises BadRequest for a component that the model does not have, for a VAE knob that its VAE or pipeline lacks and
-    for knobs of an offload that contradict each other.
+    Raises BadRequest for a component that the model does not have, for a VAE knob that its VAE or pipeline lacks,
+    for knobs of an offload that contradict each other and for a quantization that a component cannot take.
     """
     notes = (*_check_components(model, settings), *_check_pipeline_knobs(model, settings))
     _check_tiling(model, settings)
     _check_offload(settings)
+    check_quantization(model, settings)
     if settings.vae_slicing and not model.vae.slicing:
         raise BadRequest(
             "vae-knob-missing", model=model.id, knob="vae_slicing", vae=_vae_class(model)

@@ -33,16 +33,34 @@ _NOT_SHAPING: dict[str, object] = {
 }
 _DENOISERS = ("transformer", "unet", "prior")
 _TEXT_ENCODERS = ("text_encoder", "mllm")
-# What each weight scheme costs, least first, and the offloads it works with (diffusers 0.42:
-# bitsandbytes weights do not move leaf by leaf).
+# What each weight scheme costs, least first, and the offloads it is tried with (diffusers 0.42:
+# bitsandbytes weights do not move leaf by leaf; the others are moved as a whole, too).
 _SCHEMES: dict[Quantization, tuple[int, tuple[Offload, ...]]] = {
     "none": (0, OFFLOADS),
     "fp8-layerwise": (1, ("none", "model", "group-block", "group-leaf")),
     "bnb-int8": (2, ("none", "model")),
     "bnb-nf4": (3, ("none", "model")),
     "torchao-fp8": (1, ("none", "model")),
+    "torchao-fp8dq": (1, ("none", "model")),
     "torchao-int8": (2, ("none", "model")),
+    "torchao-int8dq": (2, ("none", "model")),
     "torchao-int4": (3, ("none", "model")),
+    "quanto-fp8": (1, ("none", "model")),
+    "quanto-int8": (2, ("none", "model")),
+    "quanto-int4": (3, ("none", "model")),
+    "quanto-int2": (5, ("none", "model")),
+    "gguf-q8_0": (1, ("none", "model")),
+    "gguf-q6_k": (2, ("none", "model")),
+    "gguf-q5_k": (2, ("none", "model")),
+    "gguf-q5_1": (2, ("none", "model")),
+    "gguf-q5_0": (2, ("none", "model")),
+    "gguf-q4_k": (3, ("none", "model")),
+    "gguf-q4_1": (3, ("none", "model")),
+    "gguf-q4_0": (3, ("none", "model")),
+    "gguf-q3_k": (4, ("none", "model")),
+    "gguf-q2_k": (5, ("none", "model")),
+    "svdq-int4": (3, ("none", "model")),
+    "svdq-nvfp4": (3, ("none", "model")),
 }
 _SEARCHED: tuple[Quantization, ...] = ("none", "fp8-layerwise", "bnb-int8", "bnb-nf4")
 
@@ -195,6 +213,8 @@ def _trace_details(settings: Settings) -> list[str]:
         parts.append(say("plan-embeds"))
     if settings.forward_chunking is not None:
         parts.append(say("plan-forward-chunks", {"tokens": settings.forward_chunking}))
+    if settings.fuse_qkv:
+        parts.append(say("plan-fuse-qkv"))
     return parts
 
 

@@ -58,10 +58,10 @@ class _StagePeak:
 
 @cache
 def bands() -> dict[str, float]:
-    """Relative band below and above a reserved peak, from the residuals of replayed published measurements."""
+    """Relative band below and above a reserved peak, from the residuals of published measurements."""
     text = files("cardfit.predict").joinpath("data/bands.json").read_text(encoding="utf-8")
-    loaded = json.loads(text)
-    return {"low": float(loaded["reserved_low"]), "high": float(loaded["reserved_high"])}
+    reserved = json.loads(text)["bands"]["reserved"]
+    return {"low": float(reserved["low"]), "high": float(reserved["high"])}
 
 
 class Replay:
@@ -107,6 +107,11 @@ class Replay:
         else:
             self.placement.start()
             self._note_if_higher()
+        self._note_reserved()
+        if self.peaks:  # what the pipeline makes before the first call belongs to the first stage
+            self.allocator.reserved_peak_bytes = 0
+            self.stage = self.peaks[0]
+            self._note(0)
         for segment in self.trace.timeline:
             self._segment(segment)
 

@@ -1,17 +1,18 @@
 """How many bytes a component's weights take, tensor by tensor, under a quantization scheme.
 
-In: a component and the name of a scheme. Out: for every module its resident sizes and the scratch bytes its forward
-needs (the weight in compute precision). Sizes follow each library's storage format; biases, norms, embeddings and
-whatever the class keeps in fp32 or out of quantization stay as they are. Left out: a Linear without bias tells its
-elements but not its rows, so its scales are counted as if it were square.
+In: a component and the name of a scheme. Out: for every module its resident tensors, the scratch bytes its forward
+needs (the weight in compute precision) and what its activation takes per token. What a scheme stores is in
+`cardfit.predict.schemes`; here is which layers it takes: biases, norms, embeddings and whatever the class keeps in
+fp32 or out of quantization stay as they are. Left out: layers that the maker of a GGUF or SVDQuant file kept in half
+precision, which differ from file to file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cardfit.predict.schemes import SCHEMES, Parts, Scheme, awq_parts
 from cardfit.trace.stream import Component, Module
 
 _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8, "int32": 4}
@@ -32,13 +33,16 @@ LAYERWISE_SKIPPED = ("pos_embed", "patch_embed", "norm", "^proj_in$", "^proj_out
 LAYERWISE_SKIPPED_BY_CLASS: dict[str, tuple[str, ...]] = {
     "AllegroTransformer3DModel": ("adaln_single",),
     "CosmosTransformer3DModel": ("final_layer", "learnable_pos_embed"),
+    "HunyuanDiT2DModel": ("pooler",),
     "HunyuanVideo15Transformer3DModel": ("x_embedder", "context_embedder"),
     "HunyuanVideoTransformer3DModel": ("x_embedder", "context_embedder"),
     "Kandinsky5Transformer3DModel": ("time_embeddings", "modulation"),
     "Lumina2Transformer2DModel": ("x_embedder",),
     "PixArtTransformer2DModel": ("adaln_single",),
     "SkyReelsV2Transformer3DModel": ("patch_embedding", "condition_embedder", "rope"),
+    "UNet3DConditionModel": ("time_embedding",),
     "WanTransformer3DModel": ("patch_embedding", "condition_embedder", "rope"),
+    "WanVACETransformer3DModel": ("patch_embedding", "condition_embedder", "rope"),
     "ZImageTransformer2DModel": ("t_embedder", "cap_embedder"),
 }
 # transformers 5.24 quantizes neither a class's _keep_in_fp32_modules (T5's wo), whatever the dtype, nor output layers
@@ -47,16 +51,45 @@ NOT_CONVERTED_BY_CLASS: dict[str, tuple[str, ...]] = {
     "UMT5EncoderModel": ("wo",),
 }
 _OUTPUT_LAYERS = frozenset({"lm_head", "text_projection", "visual_projection"})
-NF4_BLOCK = 64  # weights per fp32 absmax, bitsandbytes' default without double quantization
-INT4_GROUP = 128  # weights per bf16 scale and zero point, torchao's default
+# layers that make modulations, which SVDQuant checkpoints hold in another 4-bit form (names in diffusers' classes)
+_MODULATIONS = re.compile(r"(^|\.)(norm\w*|img_mod|txt_mod)(\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class InPlace(Component):
+    """A component that lay on the card as a whole when its quantizer was called on it (torchao's ``quantize_``).
+
+    That takes every linear layer, whatever its class keeps from a quantizer that loads it.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class PerToken:
+    """A layer that quantizes its activation, in bytes a token: its ``output``, what is there ``before`` that is born,
+    and what is there ``beside`` it.
+    """
+
+    output: int
+    before: float
+    beside: float
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleWeights:
-    """One module: resident bytes per tensor and scratch bytes while its forward runs."""
+    """One module: resident bytes per tensor, and scratch bytes while its forward runs.
+
+    ``burst_bytes`` are there beside the scratch only until that is made. ``half_bytes`` is the weight before it was
+    quantized (0 for a module that stays as it is), ``quantizing_bytes`` and ``arriving_bytes`` what quantizing it and
+    its first move to the card take beside it.
+    """
 
     tensors: tuple[int, ...]
     scratch_bytes: int = 0
+    burst_bytes: int = 0
+    tokens: PerToken | None = None
+    half_bytes: int = 0
+    quantizing_bytes: int = 0
+    arriving_bytes: int = 0
 
 
 def elements(size_bytes: int, dtype: str) -> int:
@@ -64,53 +97,58 @@ def elements(size_bytes: int, dtype: str) -> int:
     return size_bytes // _ITEM_BYTES.get(dtype, 1)
 
 
-def _int8(count: int, rows: int) -> int:
-    return count + 4 * rows
-
-
-def _nf4(count: int, rows: int) -> int:
-    return -(-count // 2) + 4 * -(-count // NF4_BLOCK)
-
-
-def _int4(count: int, rows: int) -> int:
-    return -(-count // 2) + 4 * -(-count // INT4_GROUP)
-
-
-def _ao_int8(count: int, rows: int) -> int:
-    return count + 5 * rows  # torchao 0.18 Int8Tensor: fp32 scale and int8 zero point per row
-
-
-def _ao_fp8(count: int, rows: int) -> int:
-    return count + 4 * rows  # torchao 0.18 Float8Tensor: fp32 scale per row
-
-
-# scheme -> (bytes of a quantized weight from elements and rows, needs the weight back in compute precision)
-_SCHEMES: dict[str, tuple[Callable[[int, int], int], bool]] = {
-    "bnb-int8": (_int8, False),
-    "bnb-nf4": (_nf4, True),
-    "torchao-int8": (_ao_int8, True),
-    "torchao-fp8": (_ao_fp8, True),
-    "torchao-int4": (_int4, False),
-}
-
-
-def _quantized(module: Module, scheme: str, half: str) -> ModuleWeights:
-    size_of, needs_copy = _SCHEMES[scheme]
-    sizes, scratch = [], 0
+def _rows(module: Module, count: int) -> int:
+    """Outputs of a linear layer: as noted, else by its bias, else as if it were square."""
+    if module.rows:
+        return module.rows
     bias = next((elements(s, d) for name, s, d in module.tensors if name == "bias"), None)
+    return bias or max(1, round(count**0.5))
+
+
+def _quantized(
+    module: Module, scheme: Scheme, half: str, parts: Parts | None = None
+) -> ModuleWeights:
+    """A linear layer under ``scheme``; ``parts`` stores it otherwise, without copies."""
+    sizes: list[int] = []
+    found = ModuleWeights(tuple(size for _, size, _ in module.tensors))
+    item = _ITEM_BYTES[half]
     for name, size, dtype in module.tensors:
-        if name == "weight" and dtype == half:
-            count = elements(size, dtype)
-            rows = bias if bias is not None else round(count**0.5)
-            sizes.append(size_of(count, rows))
-            scratch += size if needs_copy else 0
-        else:
+        if name != "weight" or dtype != half:
             sizes.append(size)
-    return ModuleWeights(tuple(sizes), scratch)
+            continue
+        count = elements(size, dtype)
+        rows = _rows(module, count)
+        stored = (parts or scheme.parts)(count, rows, item)
+        sizes += stored
+        if sum(stored) >= size:  # too small or odd for the scheme: as it was
+            continue
+        making = scheme.making if half == "float16" else scheme.cast_making or scheme.making
+        found = ModuleWeights(
+            (),
+            scratch_bytes=size if scheme.copies else 0,
+            burst_bytes=max(0, round(making * count) - size) if scheme.copies else 0,
+            tokens=None if parts else _per_token(scheme, count, rows, half),
+            half_bytes=size,
+            quantizing_bytes=round(scheme.quantizing * count),
+            arriving_bytes=round(scheme.arriving * count),
+        )
+    return replace(found, tensors=tuple(sizes))
+
+
+def _per_token(scheme: Scheme, count: int, rows: int, half: str) -> PerToken | None:
+    if not (scheme.taking or scheme.beside_in or scheme.beside_out):
+        return None
+    columns = count // rows
+    wider = scheme.widening if half != "float16" else 0
+    before = columns * (scheme.taking + (wider if scheme.taking else 0))
+    beside = columns * scheme.beside_in + rows * (scheme.beside_out + wider) + scheme.beside
+    return PerToken(_ITEM_BYTES[half] * rows, before, beside)
 
 
 def _converted(component: Component, module: Module) -> bool:
     """Whether a weight quantizer replaces this module of ``component``."""
+    if isinstance(component, InPlace):
+        return module.linear
     kept = NOT_CONVERTED_BY_CLASS.get(component.kind, ())
     names = module.path.split(".")
     return module.linear and module.path not in _OUTPUT_LAYERS and not set(kept) & set(names)
@@ -136,18 +174,34 @@ def _layerwise(module: Module, half: str) -> ModuleWeights:
     return ModuleWeights(sizes, sum(cast))
 
 
+def _in_blocks(component: Component) -> tuple[str, ...]:
+    return tuple(f"{module.path}." for module in component.modules if module.block)
+
+
 def module_weights(component: Component, scheme: str = "none") -> tuple[ModuleWeights, ...]:
-    """Resident and scratch bytes of every module of ``component`` under ``scheme``."""
+    """Resident and scratch bytes of every module of ``component`` under ``scheme``.
+
+    A component in fp32 stays as it is: `cardfit.library.rules` refuses a scheme for it.
+    """
     half = component.dtype
     plain = tuple(ModuleWeights(tuple(s for _, s, _ in m.tensors)) for m in component.modules)
     if scheme == "none" or half not in ("float16", "bfloat16"):
         return plain
+    stored = SCHEMES.get(scheme)
+    svdq = scheme.startswith("svdq")
+    blocks = _in_blocks(component) if svdq else ()
     changed = []
     for module, same in zip(component.modules, plain, strict=True):
         if scheme == "fp8-layerwise" and module.tensors and _casts(component, module):
             changed.append(_layerwise(module, half))
-        elif scheme in _SCHEMES and _converted(component, module):
-            changed.append(_quantized(module, scheme, half))
-        else:
+        elif (
+            stored is None
+            or not _converted(component, module)
+            or (svdq and not module.path.startswith(blocks))
+        ):
             changed.append(same)
+        elif svdq and _MODULATIONS.search(module.path):
+            changed.append(_quantized(module, stored, half, awq_parts))
+        else:
+            changed.append(_quantized(module, stored, half))
     return tuple(changed)

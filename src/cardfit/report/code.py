@@ -16,7 +16,7 @@ from cardfit.plan.answer import Answer, Pick
 from cardfit.predict.offload import DENOISERS
 from cardfit.predict.placement import streams
 from cardfit.predict.weights import NOT_CONVERTED_BY_CLASS
-from cardfit.report import denoiser, words
+from cardfit.report import denoiser, quantized, words
 from cardfit.request import Dtype, ExactRequest, Quantization, Settings
 
 # Call arguments that a pipeline of diffusers 0.42.1 does not take (its signature; a test compares).
@@ -39,19 +39,6 @@ _STRIDED = frozenset(
 )
 _FACTORED = frozenset({"AutoencoderKLCogVideoX"})
 _ONE_FACTOR = frozenset({"AutoencoderKLHunyuanVideo15"})
-_AO_CONFIGS = {
-    "torchao-int8": "Int8WeightOnlyConfig",
-    "torchao-int4": "Int4WeightOnlyConfig",
-    "torchao-fp8": "Float8WeightOnlyConfig",
-}
-_BNB_ARGUMENTS = {
-    "bnb-int8": ("load_in_8bit=True",),
-    "bnb-nf4": (
-        "load_in_4bit=True",
-        'bnb_4bit_quant_type="nf4"',
-        "bnb_4bit_compute_dtype=torch.bfloat16",
-    ),
-}
 GUIDER = "guider"  # guidance is a component of the pipeline, not an argument of its call
 _TAKES_IMAGE = frozenset({"image-to-image", "inpainting", "image-editing", "image-to-video"})
 
@@ -100,19 +87,27 @@ def body(request: ExactRequest, settings: Settings, recipe: Recipe) -> list[str]
     """The lines below the head."""
     dtypes = words.dtypes_of(settings, recipe.dtypes)
     schemes = {name: scheme for name, scheme in settings.quantization.items() if scheme != "none"}
-    quantized, quantization_imports = _quantization(schemes, recipe)
-    more = [*quantization_imports, *_casting_imports(schemes, recipe)]
+    config, config_imports = quantized.config(schemes, recipe.classes)
+    files, file_imports, handed = quantized.files(schemes, recipe.classes, dtypes, recipe.repo_id)
+    more = [*config_imports, *file_imports, *_casting_imports(schemes, recipe)]
     if settings.offload_to_disk and settings.offload in ("group-leaf", "group-block"):
         more.append("from diffusers.hooks import apply_group_offloading")
     return [
         *_imports(request, recipe, more),
         "",
-        *quantized,
-        *_load(recipe, dtypes, bool(quantized), denoiser.left_out(settings, recipe.classes)),
+        *config,
+        *files,
+        *_load(
+            recipe,
+            dtypes,
+            bool(config),
+            [*denoiser.left_out(settings, recipe.classes), *handed],
+        ),
         *_casting(schemes, dtypes, recipe),
         *denoiser.loras(request, recipe.pipeline, recipe.classes),
         *denoiser.attention(settings, recipe.classes),
         *denoiser.chunks(settings, recipe.classes),
+        *denoiser.fused_qkv(settings, recipe.classes),
         *_offload(settings, recipe),
         *denoiser.compiled(settings, recipe.classes),
         *_vae(settings, recipe),
@@ -132,34 +127,8 @@ def _imports(request: ExactRequest, recipe: Recipe, more: list[str]) -> list[str
     return found
 
 
-def _quantization(
-    schemes: Mapping[str, Quantization], recipe: Recipe
-) -> tuple[list[str], list[str]]:
-    """The lines of a PipelineQuantizationConfig and what they import; nothing for layerwise casting."""
-    mapping, imports = [], set()
-    for name, scheme in schemes.items():
-        if scheme == "fp8-layerwise":
-            continue
-        prefix = "Transformers" if _of_transformers(recipe, name) else "Diffusers"
-        library = prefix.lower()
-        if scheme in _BNB_ARGUMENTS:
-            arguments = [f"            {each}," for each in _BNB_ARGUMENTS[scheme]]
-            opened = f'        "{name}": {prefix}BitsAndBytesConfig('
-            mapping += [opened, *arguments, "        ),"]
-            imports.add(f"from {library} import BitsAndBytesConfig as {prefix}BitsAndBytesConfig")
-        else:
-            mapping.append(f'        "{name}": {prefix}TorchAoConfig({_AO_CONFIGS[scheme]}()),')
-            imports.add(f"from {library} import TorchAoConfig as {prefix}TorchAoConfig")
-            imports.add(f"from torchao.quantization import {_AO_CONFIGS[scheme]}")
-    if not mapping:
-        return [], []
-    imports.add("from diffusers.quantizers import PipelineQuantizationConfig")
-    lines = ["quantization = PipelineQuantizationConfig(", "    quant_mapping={", *mapping]
-    return [*lines, "    }", ")"], sorted(imports)
-
-
 def _load(
-    recipe: Recipe, dtypes: dict[str, Dtype], quantized: bool, left_out: list[str]
+    recipe: Recipe, dtypes: dict[str, Dtype], has_config: bool, arguments: list[str]
 ) -> list[str]:
     common = Counter(dtypes.values()).most_common(1)[0][0]
     others = {name: dtype for name, dtype in dtypes.items() if dtype != common}
@@ -171,17 +140,11 @@ def _load(
         f"pipe = {recipe.pipeline}.from_pretrained(",
         f'    "{recipe.repo_id}",',
         f"    dtype={dtype},",
-        *left_out,
+        *arguments,
     ]
-    if quantized:
+    if has_config:
         lines.append("    quantization_config=quantization,")
     return [*lines, ")"]
-
-
-def _of_transformers(recipe: Recipe, name: str) -> bool:
-    """Whether a component is a model of transformers, as the safety checker that diffusers defines is."""
-    path = recipe.classes.get(name, "")
-    return path.startswith("transformers.") or path.endswith("SafetyChecker")
 
 
 def _kept(recipe: Recipe, name: str) -> tuple[str, ...]:
@@ -191,7 +154,7 @@ def _kept(recipe: Recipe, name: str) -> tuple[str, ...]:
 
 def _casting_imports(schemes: Mapping[str, Quantization], recipe: Recipe) -> list[str]:
     cast = [name for name, scheme in schemes.items() if scheme == "fp8-layerwise"]
-    hooked = [name for name in cast if _of_transformers(recipe, name)]
+    hooked = [name for name in cast if quantized.of_transformers(recipe.classes, name)]
     found = ["from diffusers.hooks import apply_layerwise_casting"] if hooked else []
     if any(_kept(recipe, name) for name in hooked):
         found.append("from diffusers.hooks.layerwise_casting import DEFAULT_SKIP_MODULES_PATTERN")
@@ -206,7 +169,7 @@ def _casting(
     for name, scheme in schemes.items():
         if scheme != "fp8-layerwise":
             continue
-        if _of_transformers(recipe, name):
+        if quantized.of_transformers(recipe.classes, name):
             found += ["apply_layerwise_casting(", f"    pipe.{name},"]
         else:
             found.append(f"pipe.{name}.enable_layerwise_casting(")
@@ -214,7 +177,7 @@ def _casting(
             "    storage_dtype=torch.float8_e4m3fn,",
             f"    compute_dtype=torch.{dtypes.get(name, 'bfloat16')},",
         ]
-        if _of_transformers(recipe, name) and (kept := _kept(recipe, name)):
+        if quantized.of_transformers(recipe.classes, name) and (kept := _kept(recipe, name)):
             names = ", ".join(f'"{each}"' for each in kept)
             found.append(f"    skip_modules_pattern=(*DEFAULT_SKIP_MODULES_PATTERN, {names}),")
         found.append(")")

@@ -81,6 +81,13 @@ def chunks(settings: Settings, classes: Mapping[str, str]) -> list[str]:
     ]
 
 
+def fused_qkv(settings: Settings, classes: Mapping[str, str]) -> list[str]:
+    """One layer for query, key and value."""
+    if not settings.fuse_qkv:
+        return []
+    return [f"pipe.{name}.fuse_qkv_projections()" for name in denoisers(classes)]
+
+
 def compiled(settings: Settings, classes: Mapping[str, str]) -> list[str]:
     """``compile`` on the denoisers, last of all."""
     return [f"pipe.{name}.compile()" for name in denoisers(classes)] if settings.compile else []

@@ -140,6 +140,8 @@ def settings_words(settings: Settings) -> str:
         words.append(say("plan-embeds"))
     if settings.forward_chunking is not None:
         words.append(say("plan-forward-chunks", {"tokens": settings.forward_chunking}))
+    if settings.fuse_qkv:
+        words.append(say("plan-fuse-qkv"))
     return ", ".join(words) or say("set-nothing")
 
 

@@ -152,6 +152,9 @@ class Settings(_Frozen):
         int | None,
         Field(ge=1, le=1_048_576, description="tokens per chunk of a feed-forward layer"),
     ] = None
+    fuse_qkv: Annotated[
+        bool | None, Field(description="fuse_qkv_projections: one layer for query, key and value")
+    ] = None
     compile: Annotated[bool | None, Field(description="torch.compile on the denoiser")] = None
     use_stream: Annotated[
         bool | None, Field(description="group offload: copy the next group on a stream of its own")

@@ -26,12 +26,12 @@ from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Trace
 from cardfit.units import MIB
 
-LAYOUT = 10  # of what a file holds, and of the rules that made it
+LAYOUT = 11  # of what a file holds, and of the rules that made it
 MAX_FILE_BYTES = 256 * MIB
 MAX_CONTENT_BYTES = 4 * MAX_FILE_BYTES  # once unpacked
 _SHAPING = {
     "dtype", "vae_tiling", "vae_tile", "vae_overlap", "vae_slicing", "decode_chunk_size", "attention",
-    "prompt_embeds", "forward_chunking",
+    "prompt_embeds", "forward_chunking", "fuse_qkv",
 }  # fmt: skip
 _PACKAGES = ("torch", "diffusers", "transformers")
 

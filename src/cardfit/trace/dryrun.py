@@ -226,8 +226,22 @@ class DryRun:
         lora.add(name, module, self.request.loras, self.dtype_of(name))
         if self.settings.forward_chunking is not None:
             module.enable_forward_chunking(chunk_size=self.settings.forward_chunking, dim=1)
+        if self.settings.fuse_qkv:
+            self._fuse(name, module)
         if self.settings.attention == "flash":
             self.recorder.flash_on[len(self.modules)] = name
+
+    def _fuse(self, name: str, module: Any) -> None:
+        """``fuse_qkv_projections``: the fused layers stand beside the ones they are made of."""
+        kind = type(module).__name__
+        fuse = getattr(module, "fuse_qkv_projections", None)
+        before = sum(1 for _ in module.parameters())
+        if fuse is not None:
+            with torch.no_grad():
+                fuse()
+            module.requires_grad_(False)
+        if sum(1 for _ in module.parameters()) == before:
+            raise BadRequest("no-fused-qkv", model=self.model.id, component=name, kind=kind)
 
     def _lora_notes(self) -> tuple[tuple[str, dict[str, object]], ...]:
         """What was laid over which layers, and what fusing leaves out."""
