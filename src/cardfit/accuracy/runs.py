@@ -17,7 +17,7 @@ from cardfit.accuracy.rebuild import Rebuilt
 from cardfit.predict.estimate import MemoryEstimate
 from cardfit.predict.memory import estimate
 from cardfit.predict.store import kept as kept_estimate
-from cardfit.predict.weights import InPlace
+from cardfit.predict.weights import NOT_CONVERTED_BY_CLASS, InPlace
 from cardfit.request import Settings
 from cardfit.trace import cache
 from cardfit.trace.coding import decode, encode
@@ -55,16 +55,20 @@ class Runs:
             or series == series_of_version(version)
             or (same is not None and same.same)
         )
+        legacy = legacy_bnb(series)
         trace = in_place(trace, rebuilt)
+        if legacy:
+            trace = kept_in_fp32(trace, rebuilt)
         source = self.kept.name(series, rebuilt) if found is not None else None
-        memory = self._memory(rebuilt, trace, source, legacy_bnb(series))
+        memory = self._memory(rebuilt, trace, source, legacy)
         return Run(trace, memory, version, matching)
 
     def _memory(
         self, rebuilt: Rebuilt, trace: Trace, source: str | None, legacy: bool
     ) -> MemoryEstimate:
         settings, architecture = rebuilt.settings, rebuilt.architecture
-        plain = source is None and not rebuilt.in_place
+        changed = rebuilt.in_place or (legacy and bool(rebuilt.settings.quantization))
+        plain = source is None and not changed
         if plain and rebuilt.scope != "decode":
             return kept_estimate(
                 estimate,
@@ -106,6 +110,33 @@ def in_place(trace: Trace, rebuilt: Rebuilt) -> Trace:
         components=tuple(marked(part) for part in trace.components),
         recasts=tuple(marked(part) for part in trace.recasts),
     )
+
+
+def kept_in_fp32(trace: Trace, rebuilt: Rebuilt) -> Trace:
+    """``trace`` as transformers before 5 loaded it with bitsandbytes: what a class keeps in fp32 was cast to it.
+
+    Its bitsandbytes quantizers asked for that whatever the dtype (``use_keep_in_fp32_modules`` in 4.48 and 4.51).
+    """
+
+    def cast(part: Component) -> Component:
+        kept = set(NOT_CONVERTED_BY_CLASS.get(part.kind, ()))
+        if not kept or not rebuilt.settings.quantization.get(part.name, "").startswith("bnb-"):
+            return part
+        modules = tuple(
+            replace(
+                module,
+                tensors=tuple(
+                    (label, 2 * size, "float32") if dtype == "bfloat16" else (label, size, dtype)
+                    for label, size, dtype in module.tensors
+                ),
+            )
+            if kept & set(module.path.split("."))
+            else module
+            for module in part.modules
+        )
+        return replace(part, modules=modules)
+
+    return replace(trace, components=tuple(cast(part) for part in trace.components))
 
 
 def name(rebuilt: Rebuilt) -> str:
