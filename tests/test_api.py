@@ -117,7 +117,12 @@ def on_paper(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     _module(monkeypatch, "cardfit.trace.cache", cached=cached)
     _module(monkeypatch, "cardfit.predict.memory", estimate=_estimate)
     _module(monkeypatch, "cardfit.predict.store", kept=_kept)
-    _module(monkeypatch, "cardfit.predict.disk", disk_bytes=lambda model: 80 * GIB)
+    _module(
+        monkeypatch,
+        "cardfit.predict.disk",
+        disk_parts=lambda model, request: {"weights": 80 * GIB},
+        second_copy_bytes=lambda model, os: 80 * GIB if os == "windows" else 0,
+    )
 
     def weights(trace: Trace) -> int:
         return sum(each.weights_bytes for each in trace.components)
@@ -275,13 +280,46 @@ def test_lists() -> None:
 def test_the_verbs_are_the_public_list() -> None:
     assert sorted(api.__all__) == [
         "accuracy",
+        "autopsy",
         "cards",
         "matrix",
         "model",
         "models",
         "offers",
         "plan",
+        "rent",
+        "sequence",
         "trace",
     ]
     for name in api.__all__:
         assert (getattr(api, name).__doc__ or "").strip()
+
+
+def test_a_containers_limit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def here(limit_bytes: int | None) -> Callable[[Any], detect.Machine]:
+        return lambda catalog: _machine(catalog, used_bytes=0, limit_bytes=limit_bytes)
+
+    monkeypatch.setattr(detect, "here", here(16 * GIB))
+    limited = {note.code: note for note in api.plan(WAN, here=True).notes}
+    assert limited["plan-container-limit"].args == {"limit": "16.0 GiB", "ram": "64.0 GiB"}
+    given = api.plan(WAN, here=True, ram_bytes=32 * GIB).notes
+    monkeypatch.setattr(detect, "here", here(64 * GIB))
+    alike = api.plan(WAN, here=True).notes
+    for notes in (given, alike):
+        assert "plan-container-limit" not in [note.code for note in notes]
+
+
+def test_the_disk_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    (row,) = api.plan(WAN, cards=["h200-sxm"], disk_bytes=10 * GIB).cards
+    assert row.disk_bytes is not None and row.disk_bytes > 10 * GIB
+    assert (row.verdict, row.why.code) == ("does_not_fit", "plan-over-disk")
+    (row,) = api.plan(WAN, cards=["h200-sxm"], disk_bytes=row.disk_bytes).cards
+    assert row.verdict == "fits"
+    with pytest.raises(BadRequest, match="--disk 200GB"):
+        api.plan(WAN, disk_bytes=0)
+
+
+def test_streams_need_a_card_that_has_them() -> None:
+    with pytest.raises(BadRequest, match="use_stream with .*MI300X"):
+        api.plan(WAN, Settings(offload="group-leaf", use_stream=True), cards=["mi300x"])
+    api.plan(WAN, Settings(offload="group-leaf", use_stream=True), cards=["h200-sxm"])

@@ -40,12 +40,15 @@ def test_the_public_names_are_exactly_these():
         "Request",
         "Settings",
         "accuracy",
+        "autopsy",
         "cards",
         "matrix",
         "model",
         "models",
         "offers",
         "plan",
+        "rent",
+        "sequence",
         "trace",
     ]
 

@@ -1,8 +1,9 @@
 """cardfit: which GPU this exact diffusion pipeline needs, how it must be set and what it will cost.
 
 The verbs of the command line under the same names: ``cardfit.plan(request, settings)`` and the rest. Everything is
-loaded when it is first used, so that ``import cardfit`` costs nothing. ``accuracy``, ``plan``, ``trace``, ``cards``
-and ``offers`` are rooms of the house and verbs at once: the package can be imported from and called.
+loaded when it is first used, so that ``import cardfit`` costs nothing. ``accuracy``, ``autopsy``, ``plan``,
+``trace``, ``cards`` and ``offers`` are rooms of the house and verbs at once: the package can be imported from
+and called.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cardfit.api import matrix, model, models
+    from cardfit.api import matrix, model, models, rent, sequence
     from cardfit.errors import CardfitError, Note
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
@@ -27,12 +28,15 @@ __all__ = [
     "Request",
     "Settings",
     "accuracy",
+    "autopsy",
     "cards",
     "matrix",
     "model",
     "models",
     "offers",
     "plan",
+    "rent",
+    "sequence",
     "trace",
 ]
 
@@ -45,8 +49,10 @@ _HOMES = {
     "matrix": "cardfit.api",
     "model": "cardfit.api",
     "models": "cardfit.api",
+    "rent": "cardfit.api",
+    "sequence": "cardfit.api",
 }
-_ROOM_VERBS = frozenset({"accuracy", "cards", "offers", "plan", "trace"})
+_ROOM_VERBS = frozenset({"accuracy", "autopsy", "cards", "offers", "plan", "trace"})
 
 
 class _VerbRoom(ModuleType):

@@ -8,44 +8,66 @@ as JSON; none of them prints.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from cardfit import __version__
-from cardfit.cards import detect, find, unverified_reason, usable
+from cardfit.cards import find
 from cardfit.cards import load as load_cards
 from cardfit.cards.card import Card
 from cardfit.cards.usable import CONTEXT_LIKELY_BYTES
-from cardfit.errors import BadRequest, DryRunFailed, MissingExtra, Note
+from cardfit.errors import BadRequest, DryRunFailed, InputError, MissingExtra, Note
 from cardfit.library.load import all_models
 from cardfit.library.load import load as load_model
 from cardfit.library.models import Model
 from cardfit.library.rules import resolve, settings_allowed
 from cardfit.messages import say
-from cardfit.offers import Offer, age_days
+from cardfit.offers import Offer
 from cardfit.offers import load as load_offers
-from cardfit.plan.answer import Answer, ModelRow, Money, OfferRow, Said
+from cardfit.plan.answer import Answer, ModelRow, Said
+from cardfit.plan.around import check_streams, disk_notes
 from cardfit.plan.knobs import Knobs, closed, knobs_of
 from cardfit.plan.make import Facts, make, uses_bfloat16
 from cardfit.plan.matrix import Entry, Matrix, cheapest_first
 from cardfit.plan.matrix import row as matrix_row
+from cardfit.plan.place import Place, own_currency, place_of
 from cardfit.plan.prompts import prompt_matters
 from cardfit.plan.search import Estimates
-from cardfit.plan.target import Band, Target
 from cardfit.plan.verdict import Host, Os
+from cardfit.predict.alloc_conf import parse_alloc_conf
 from cardfit.request import ExactRequest, Request, Settings, Task
+from cardfit.request.read import validate_request, validate_settings
 
 if TYPE_CHECKING:
+    from cardfit.accuracy.field import FieldAccuracy
     from cardfit.accuracy.score import Accuracy
+    from cardfit.accuracy.times import TimesAccuracy
+    from cardfit.autopsy import Autopsy, Case, Reading
+    from cardfit.plan.rent_answer import Rent
+    from cardfit.plan.rent_question import RentQuestion
+    from cardfit.plan.sequence import SequenceAnswer
     from cardfit.predict.estimate import MemoryEstimate
+    from cardfit.request.mix import RequestsFile
     from cardfit.trace.stream import Trace
 
-__all__ = ["accuracy", "cards", "matrix", "model", "models", "offers", "plan", "trace"]
+__all__ = [
+    "accuracy",
+    "autopsy",
+    "cards",
+    "matrix",
+    "model",
+    "models",
+    "offers",
+    "plan",
+    "rent",
+    "sequence",
+    "trace",
+]
 
 Progress = Callable[[str, float | None], None]
-_EXTRA = ("torch", "diffusers", "transformers", "accelerate", "tokenizers")
+_EXTRA = ("torch", "diffusers", "transformers", "accelerate", "peft", "tokenizers")
 
 
 def plan(
@@ -54,6 +76,7 @@ def plan(
     *,
     cards: Sequence[str] | None = None,
     ram_bytes: int | None = None,
+    disk_bytes: int | None = None,
     os: Os = "linux",
     here: bool = False,
     cards_file: Path | None = None,
@@ -64,17 +87,20 @@ def plan(
     """Lay one exact request over the cards: verdict, settings, offer and advice for each.
 
     ``settings`` left out means that every knob is open. ``cards`` names the cards to look at (all
-    when left out), ``here`` reads this machine (its cards, its RAM). ``ram_bytes`` is the
-    host's. ``progress`` is called with what is being done and the share that is done, ``None``
-    where nobody knows. Raises InputError for an unknown model or card, a size the model cannot
-    make, a file that cannot be read, or ``here`` where there is no card and none was named;
-    MissingExtra when a dry run is needed and torch or diffusers is not installed.
+    when left out), ``here`` reads this machine (its cards, its RAM, the container's limit).
+    ``ram_bytes`` and ``disk_bytes`` are the host's. ``progress`` is called with what is being done
+    and the share that is done, ``None`` where nobody knows. Raises InputError for an unknown model
+    or card, a size the model cannot make, a file that cannot be read, or ``here`` where there is
+    no card and none was named; MissingExtra when a dry run is needed and torch or diffusers is not installed.
     """
-    _check(ram_bytes, outputs_per_month)
+    _check(ram_bytes, outputs_per_month, disk_bytes)
     catalog = load_cards(cards_file)
     market = load_offers(offers_file, cards=catalog)
-    place = _place(catalog, market, cards, Host(ram_bytes, os), here=here)
+    place = place_of(catalog, market, cards, Host(ram_bytes, os, disk_bytes=disk_bytes), here=here)
     entry, exact, given, notes = _resolved(request, settings or Settings())
+    check_streams(given, (find(catalog, name) for name in cards or ()))
+    files_bytes, disk_notes = _files(entry, exact, place)
+    host = replace(place.host, files_bytes=files_bytes)
     said: list[Note] = []
     estimates = _estimates(entry, exact, progress, said)
     base = estimates.trace(closed(given))
@@ -82,11 +108,16 @@ def plan(
         exact,
         given,
         place.targets,
-        place.host,
+        host,
         _knobs(entry, base, given),
         estimates,
-        _facts(entry, base, (*place.notes, *notes, *_prompt(entry, base), *said)),
-        currency=_own_currency(market),
+        _facts(
+            entry,
+            base,
+            (*place.notes, *notes, *disk_notes, *_prompt(entry, base), *said),
+            files_bytes,
+        ),
+        currency=own_currency(market),
         outputs_per_month=outputs_per_month,
         progress=progress,
     )
@@ -109,9 +140,9 @@ def matrix(
     """
     catalog = load_cards(cards_file)
     market = load_offers(offers_file, cards=catalog)
-    place = _place(catalog, market, cards, Host())
+    place = place_of(catalog, market, cards, Host())
     wanted = _wanted(models, task)
-    ordered, columns = cheapest_first(place.targets, _own_currency(market))
+    ordered, columns = cheapest_first(place.targets, own_currency(market))
     rows, versions = [], {"cardfit": __version__}
     notes = [Note("plan-matrix-defaults"), Note("plan-matrix-rule")]
     for done, entry in enumerate(wanted):
@@ -174,17 +205,52 @@ def offers(
     return tuple(offer for offer in market if offer.card == wanted)
 
 
-def _check(ram_bytes: int | None, outputs_per_month: float | None) -> None:
+def rent(
+    question: RentQuestion | None = None,
+    *,
+    cards_file: Path | None = None,
+    offers_file: Path | None = None,
+    **fields: object,
+) -> Rent:
+    """By the month, by the hour, from an API or not at all: ``question``, or its ``fields`` (``monthly=286``).
+
+    Raises BadRequest for a figure that cannot be meant, UnknownCard, BadFile.
+    """
+    from cardfit.offers import providers
+    from cardfit.plan.rent import make_rent
+    from cardfit.plan.rent_question import question_of
+
+    catalog = load_cards(cards_file)
+    market = load_offers(offers_file, cards=catalog)
+    asked = question or question_of(fields)
+    return make_rent(asked, catalog, market, providers.load(), date.today())
+
+
+def _check(
+    ram_bytes: int | None, outputs_per_month: float | None, disk_bytes: int | None = None
+) -> None:
     if ram_bytes is not None and ram_bytes <= 0:
         raise BadRequest("plan-bad-ram", ram=ram_bytes)
+    if disk_bytes is not None and disk_bytes <= 0:
+        raise BadRequest("plan-bad-disk", disk=disk_bytes)
     if outputs_per_month is not None and outputs_per_month <= 0:
         raise BadRequest("plan-bad-outputs", outputs=outputs_per_month)
+
+
+def _files(entry: Model, exact: ExactRequest, place: Place) -> tuple[int, tuple[Note, ...]]:
+    """Bytes of disk for files and outputs, and what should be said of them."""
+    from cardfit.predict.disk import disk_parts, second_copy_bytes
+
+    need = sum(disk_parts(entry, exact).values())
+    more = second_copy_bytes(entry, place.host.os)
+    return need, disk_notes(need, place.disk_free_bytes, more)
 
 
 def _resolved(
     request: Request | str, settings: Settings
 ) -> tuple[Model, ExactRequest, Settings, tuple[Note, ...]]:
     """The entry, the request after its rules, the settings it allows and what was said about them."""
+    parse_alloc_conf(settings.alloc_conf)
     asked = Request(model=request) if isinstance(request, str) else request
     entry = load_model(asked.model)
     exact, notes = resolve(entry, asked)
@@ -261,8 +327,7 @@ def _model_row(entry: Model) -> ModelRow:
     )
 
 
-def _facts(entry: Model, traced: Trace, notes: tuple[Note, ...]) -> Facts:
-    from cardfit.predict.disk import disk_bytes
+def _facts(entry: Model, traced: Trace, notes: tuple[Note, ...], files_bytes: int) -> Facts:
     from cardfit.predict.rule import denoiser_rule_bytes, rule_of_thumb_bytes
 
     return Facts(
@@ -270,7 +335,7 @@ def _facts(entry: Model, traced: Trace, notes: tuple[Note, ...]) -> Facts:
         versions={"cardfit": __version__, **traced.versions},
         rule_bytes=rule_of_thumb_bytes(traced),
         denoiser_rule_bytes=denoiser_rule_bytes(traced),
-        disk_bytes=disk_bytes(entry),
+        disk_bytes=files_bytes,
         context_bytes=CONTEXT_LIKELY_BYTES,
         notes=(*notes, *(Note(code, args) for code, args in traced.notes)),
     )
@@ -303,118 +368,130 @@ def _laid(
     return laid, base.versions
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where the request is to run: the cards, the machine around them and what was said while looking."""
-
-    targets: tuple[Target, ...]
-    host: Host
-    notes: tuple[Note, ...] = ()
-
-
-def _place(
-    catalog: Mapping[str, Card],
-    market: Sequence[Offer],
-    names: Sequence[str] | None,
-    host: Host,
+@overload
+def accuracy(file: Path, *, progress: Progress | None = None) -> Accuracy: ...
+@overload
+def accuracy(*, field: Path, progress: Progress | None = None) -> FieldAccuracy: ...
+@overload
+def accuracy(*, times: Path, progress: Progress | None = None) -> TimesAccuracy: ...
+def accuracy(
+    file: Path | None = None,
     *,
-    here: bool = False,
-) -> _Place:
-    """The named cards (all when none was named) with their offers; with ``here`` those of this machine as well."""
-    today = date.today()
-    machine = detect.here(catalog) if here else None
-    if here and machine is None and names is None:
-        nothing = detect.none_found()
-        raise BadRequest(nothing.code, **nothing.args)
-    chosen = {card.id: _target(card, market, today) for card in _named(catalog, names, machine)}
-    if machine is None:
-        return _Place(tuple(chosen.values()), host, (detect.none_found(),) if here else ())
-    ram_bytes = min(filter(None, (machine.ram_bytes, machine.ram_limit_bytes)), default=None)
-    for card, device in zip(machine.cards, machine.devices, strict=True):
-        chosen[card.id] = _target(card, market, today, device.used_bytes, ram_bytes)
-    os: Os = "windows" if machine.os == "windows" else host.os
-    return _Place(tuple(chosen.values()), Host(host.ram_bytes, os), machine.notes)
-
-
-def _named(
-    catalog: Mapping[str, Card], names: Sequence[str] | None, machine: detect.Machine | None
-) -> list[Card]:
-    if names is None:
-        return [] if machine else list(catalog.values())
-    return [find(catalog, name) for name in names]
-
-
-def _target(
-    card: Card,
-    market: Sequence[Offer],
-    today: date,
-    used_bytes: int = 0,
-    ram_bytes: int | None = None,
-) -> Target:
-    """``used_bytes`` is what the driver says is taken on this machine's card now, the driver's own share included."""
-    reason = unverified_reason(card)
-    capability = card.compute_capability
-    target = Target(
-        card=card.id,
-        name=card.name,
-        memory_bytes=card.memory_bytes,
-        architecture=card.architecture,
-        compute_capability=None if capability is None else float(capability),
-        total=None,
-        context=None,
-        offers=_offer_rows(card, market, today),
-        unverified=reason,
-        machine_ram_bytes=ram_bytes,
-    )
-    if reason is not None or card.memory_bytes is None:
-        return target
-    room = usable(card)
-    # what CUDA's total leaves out of the driver's memory is in ``used_bytes`` already
-    tenants = max(0, used_bytes - (card.memory_bytes - room.total.likely))
-    total, context = room.total, room.context
-    return replace(
-        target,
-        total=Band(*(max(0, each - tenants) for each in (total.low, total.likely, total.high))),
-        context=Band(context.low, context.likely, context.high),
-    )
-
-
-def _offer_rows(card: Card, market: Sequence[Offer], today: date) -> tuple[OfferRow, ...]:
-    """The card's offers for one card; those of several cards together only where there is no other."""
-    own = [offer for offer in market if offer.card == card.id]
-    alone = [offer for offer in own if offer.gpus == 1]
-    return tuple(
-        OfferRow(
-            provider=offer.provider,
-            price=Money(amount=offer.price_per_gpu, currency=offer.currency),
-            period=offer.period,
-            spot=offer.spot,
-            as_of=offer.as_of.isoformat(),
-            age_days=age_days(offer, today),
-            ram_bytes=offer.ram_bytes,
-            source=offer.source,
-        )
-        for offer in alone or own
-    )
-
-
-def _own_currency(market: Sequence[Offer]) -> str | None:
-    """The currency of the reader's own offers, where there are any: prices are compared in it."""
-    return next((offer.currency for offer in market if offer.own), None)
-
-
-def accuracy(file: Path, *, progress: Progress | None = None) -> Accuracy:
+    field: Path | None = None,
+    times: Path | None = None,
+    progress: Progress | None = None,
+) -> Accuracy | FieldAccuracy | TimesAccuracy:
     """Published measurements in ``file`` against predictions, with simpler rules on the same rows.
 
-    Rows that cannot be rebuilt are skipped with a reason of a closed list. Raises BadFile for a file with another
-    header, MissingExtra when a dry run is needed and torch or diffusers is not installed.
+    With ``field`` instead, what people ran against the verdict that they would have got; with ``times`` published
+    seconds against predicted ones. Rows that cannot be rebuilt are skipped with a reason of a closed list. Raises
+    BadFile for a file with another header, BadRequest for none or several files, MissingExtra when a dry run is
+    needed and torch or diffusers is not installed.
     """
+    given = sum(each is not None for each in (file, field, times))
+    if given != 1:
+        raise BadRequest("accuracy-one-file", given=given)
     try:
+        if times is not None:
+            from cardfit.accuracy import times as timed
+
+            return timed.score(times, progress=_tracing(progress))
+        if field is not None:
+            from cardfit.accuracy import field as cases
+
+            return cases.score(field, progress=_tracing(progress))
         from cardfit.accuracy.score import score
 
+        assert file is not None
         return score(file, progress=_tracing(progress))
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
         if package not in _EXTRA:
             raise
         raise MissingExtra("accuracy-needs-trace", package=package) from missing
+
+
+def autopsy(
+    text: str,
+    request: Request | Mapping[str, object] | str | None = None,
+    settings: Settings | None = None,
+    *,
+    card: str | None = None,
+    ram_bytes: int | None = None,
+    os: Os = "linux",
+    cards_file: Path | None = None,
+    notes: Sequence[Note] = (),
+    progress: Progress | None = None,
+) -> Autopsy:
+    """The stage, cause and cures of an error message, log or traceback, with the numbers in it.
+
+    What ran is read from ``text``; ``request`` (some fields are enough) and ``settings`` go on top. Where the model is
+    known each cure carries its new peak on ``card``, else on the card with the capacity that the message states.
+    Raises BadRequest for an empty text or a given request that cannot be made, UnknownModel, UnknownCard.
+    """
+    from cardfit.autopsy import diagnose, on_card, read, wants_plan
+
+    _check(ram_bytes, None)
+    reading, versions = read(text, notes), {"cardfit": __version__}
+    if not wants_plan(plain := diagnose(reading, versions=versions)):
+        return plain
+    case, more = _case(reading, request, settings, progress)
+    if case is None:
+        return diagnose(reading, versions=versions, notes=more)
+    place = place_of(load_cards(cards_file), (), [card] if card else None, Host(ram_bytes, os))
+    case = on_card(case, reading.numbers, place.targets, place.host, named=bool(card))
+    versions |= case.estimates.trace(case.settings).versions
+    return diagnose(reading, case, versions=versions, notes=more)
+
+
+def _case(
+    reading: Reading,
+    request: Request | Mapping[str, object] | str | None,
+    settings: Settings | None,
+    progress: Progress | None,
+) -> tuple[Case | None, tuple[Note, ...]]:
+    """What ran, from the text and from what was given; None where no model is known or nothing can be traced."""
+    from cardfit.autopsy import Case, asked
+
+    found = asked(reading.lines, request, settings)
+    if "model" not in found.request:
+        return None, found.notes
+    said: list[Note] = []
+    try:
+        wanted = validate_request(found.request)
+        entry, exact, ran, notes = _resolved(wanted, validate_settings(found.settings))
+        estimates = _estimates(entry, exact, progress, said)
+        turned = _knobs(entry, estimates.trace(closed(ran)), ran)
+    except (InputError, DryRunFailed) as failed:
+        if found.given and not isinstance(failed, (DryRunFailed, MissingExtra)):
+            raise
+        return None, (Note("autopsy-planner-failed", {"reason": str(failed)}),)
+    said[:0] = (*found.notes, *notes)
+    return Case(exact, closed(ran), turned, estimates, notes=tuple(said)), ()
+
+
+def sequence(
+    requests: RequestsFile | Path,
+    *,
+    cards: Sequence[str] = (),
+    cards_file: Path | None = None,
+    progress: Progress | None = None,
+) -> SequenceAnswer:
+    """Requests one after another in one process: the worst case, when it comes, and which of ``cards`` holds it.
+
+    Open settings are left alone: nothing offloaded, no tiling. Raises as `plan` does.
+    """
+    from cardfit.plan.sequence import make_sequence, mix_of
+    from cardfit.request.mix import read_requests_file
+
+    found = read_requests_file(requests) if isinstance(requests, Path) else requests
+    place = place_of(load_cards(cards_file), (), tuple(cards), Host())
+    traces, said = [], list[Note]()
+    for each in found.requests:
+        entry, exact, given, notes = _resolved(each.request, found.settings)
+        said += [note for note in notes if note not in said]
+        traces.append(_estimates(entry, exact, progress, said).trace(closed(given)))
+    versions = {"cardfit": __version__} | traces[0].versions
+    return make_sequence(
+        mix_of(found, traces), place.targets, versions=versions, notes=said, progress=progress
+    )

@@ -96,3 +96,48 @@ def human_flop(flop: float) -> str:
         if abs(flop) >= factor:
             return f"{flop / factor:.2f} {name}FLOP"
     return f"{flop:.0f} FLOP"
+
+
+_RATE = re.compile(r"^\s*([0-9]+(?:[.,][0-9]+)?)\s*([A-Za-z]+)(?:/s|ps)?\s*$")
+_RATES = {"KBIT": 125, "MBIT": 125_000, "GBIT": 125_000_000, "TBIT": 125_000_000_000}
+_SPAN = re.compile(r"^\s*([0-9]+(?:[.,][0-9]+)?)\s*([A-Za-z]+)\s*$")
+_MONTHS = {
+    **dict.fromkeys(("d", "day", "days"), 12 / 365),
+    **dict.fromkeys(("w", "week", "weeks"), 84 / 365),
+    **dict.fromkeys(("mo", "month", "months"), 1.0),
+    **dict.fromkeys(("y", "year", "years"), 12.0),
+}
+
+
+def parse_rate(text: str) -> float:
+    """Bytes a second in a rate such as ``"500Mbit"`` or ``"60 MB/s"``. Raises ValueError without a known unit.
+
+    >>> parse_rate("500Mbit"), parse_rate("60 MB/s"), parse_rate("1Gbps")
+    (62500000.0, 60000000.0, 125000000.0)
+    """
+    match = _RATE.match(text)
+    if match is None:
+        raise ValueError(text)
+    number, unit = float(match[1].replace(",", ".")), match[2]
+    if unit.endswith("ps") and not unit.lower().endswith("bps"):
+        raise ValueError(text)
+    unit = unit.removesuffix("ps")
+    name = unit.upper()
+    if name in ("KB", "MB", "GB", "TB") and not unit.endswith("B"):
+        name += "IT"  # a small b is a bit
+    factor = _RATES.get(name) or _DECIMAL.get(name) or _BINARY.get(name)
+    if factor is None:
+        raise ValueError(text)
+    return number * factor
+
+
+def parse_months(text: str) -> float:
+    """Months in a span such as ``"3mo"``, ``"2w"`` or ``"3y"``; a year has 365 days. Raises ValueError.
+
+    >>> parse_months("3mo"), parse_months("3y"), round(parse_months("73d"), 6)
+    (3.0, 36.0, 2.4)
+    """
+    match = _SPAN.match(text)
+    if match is None or match[2].lower() not in _MONTHS:
+        raise ValueError(text)
+    return float(match[1].replace(",", ".")) * _MONTHS[match[2].lower()]

@@ -19,5 +19,6 @@ def test_codes_and_sentences_match() -> None:
     # f"plan-offload-{...}" and f"plan-{verdict}-would" make their codes from values
     made = {"plan-fits-would", "plan-tight-would"}
     stems = tuple(re.findall(r'f"(plan-[a-z0-9-]+-)\{', text))
-    unsaid = {code for code in TEXTS if code not in said | made and not code.startswith(stems)}
+    mine = {code for code in TEXTS if code.startswith("plan-")}
+    unsaid = {code for code in mine if code not in said | made and not code.startswith(stems)}
     assert unsaid == set()

@@ -13,15 +13,22 @@ from cyclopts import Parameter
 
 from cardfit.cli import typed
 from cardfit.cli.accuracy import accuracy
+from cardfit.cli.autopsy import autopsy
+from cardfit.cli.cards import list_cards
 from cardfit.cli.flags import (
     As,
     Os,
     RequestFlags,
     SettingsFlags,
     asked,
+    disk_bytes,
     outputs_per_month,
     ram_bytes,
 )
+from cardfit.cli.offers import update_offers
+from cardfit.cli.rent import rent
+from cardfit.cli.sequence import Asked, one_question, refuse
+from cardfit.cli.sequence import run as run_file
 from cardfit.errors import BadFile, BadRequest
 from cardfit.messages import say
 from cardfit.request import Dtype, Task
@@ -47,13 +54,16 @@ def _switch(code: str) -> Any:
 
 
 def plan(
-    model: Annotated[str, Parameter(help=say("help-model"))],
+    model: Annotated[str | None, Parameter(help=say("help-model"))] = None,
     /,
     *,
+    requests: Annotated[Path | None, Parameter(help=say("help-requests"))] = None,
+    sequence: Annotated[bool, _switch("help-sequence")] = False,
     request: Annotated[RequestFlags, _SPREAD] = _NONE_REQUEST,
     settings: Annotated[SettingsFlags, _SPREAD] = _NONE_SETTINGS,
     card: Cards = None,
     ram: Annotated[str | None, Parameter(help=say("help-ram"))] = None,
+    disk: Annotated[str | None, Parameter(help=say("help-disk"))] = None,
     os: Annotated[Os, Parameter(help=say("help-os"))] = "linux",
     here: Annotated[bool, _switch("help-here")] = False,
     cards_file: CardsFile = None,
@@ -75,6 +85,8 @@ def plan(
     cardfit plan flux.1-dev --card rtx-4090 --dtype bf16 --as code
 
     cardfit plan wan2.1-t2v-14b --card l4 --ram 64GB --check
+
+    cardfit plan --requests mix.yaml --sequence --card l4
     """
     if json and as_ is not None:
         raise BadRequest("bad-together", one="--json", other=f"--as {as_}")
@@ -83,20 +95,32 @@ def plan(
 
     if save is not None and save.exists() and not force:
         raise BadFile("planfile-exists", path=save)
-    wanted, knobs = asked(model, request, settings)
-    ram_given, outputs_given = ram_bytes(ram), outputs_per_month(outputs)
+    single = one_question(model, requests, sequence)
+    more: dict[str, Any] = {
+        "ram_bytes": ram_bytes(ram),
+        "disk_bytes": disk_bytes(disk),
+        "os": os,
+        "here": here,
+        "offers_file": offers_file,
+        "outputs_per_month": outputs_per_month(outputs),
+    }
+    names = tuple(card) if card else None
+    if single is None:
+        assert requests is not None
+        refuse({"--save": save, f"--as {as_}": as_, "--all": all_}, "--requests")
+        other: dict[str, object] = {
+            "--ram": ram,
+            "--disk": disk,
+            "--here": here,
+            "--outputs": outputs,
+        }
+        other |= {"--offers-file": offers_file}
+        what = Asked(requests, sequence, settings, names, cards_file, check, json, other)
+        return run_file(what, request, **more)
+    wanted, knobs = asked(single, request, settings)
     with out.progress(quiet=json) as progress:
         answer = api.plan(
-            wanted,
-            knobs,
-            cards=tuple(card) if card else None,
-            ram_bytes=ram_given,
-            os=os,
-            here=here,
-            cards_file=cards_file,
-            offers_file=offers_file,
-            outputs_per_month=outputs_given,
-            progress=progress,
+            wanted, knobs, cards=names, cards_file=cards_file, progress=progress, **more
         )
     _show(answer, every=all_, as_=as_, json=json)
     if save is not None:
@@ -254,14 +278,18 @@ def cards(
     name: Annotated[str | None, Parameter(help=say("help-card-id"))] = None,
     /,
     *,
+    model: Annotated[str | None, Parameter(help=say("help-cards-model"))] = None,
     cards_file: CardsFile = None,
+    offers_file: OffersFile = None,
     json: Json = False,
 ) -> int:
-    """The cards of the catalog, or every figure of one with its source.
+    """The cards of the catalog with what a price buys of them, or every figure of one with its source.
 
     Try:
 
     cardfit cards
+
+    cardfit cards --model flux.1-dev
 
     cardfit cards rtx-4090 --json
     """
@@ -272,15 +300,18 @@ def cards(
     style = out.style_of()
     listed = api.cards(cards_file=cards_file)
     if name is not None:
+        refuse({"--model": model, "--offers-file": offers_file}, name)
         found = find({card.id: card for card in listed}, name)
         out.write(dump.one(found) if json else tables.card(found, style))
         return ANSWERED
-    out.write(dump.many("cards", listed) if json else tables.cards(listed, style))
-    return ANSWERED
+    return list_cards(listed, model, cards_file, offers_file, json)
 
 
 def offers(
+    action: Annotated[Literal["update"] | None, Parameter(help=say("help-offers-action"))] = None,
+    /,
     *,
+    source: Annotated[str | None, Parameter(name="--from", help=say("help-offers-from"))] = None,
     card: Annotated[str | None, Parameter(help=say("help-card-id"))] = None,
     cards_file: CardsFile = None,
     offers_file: OffersFile = None,
@@ -293,7 +324,15 @@ def offers(
     cardfit offers --card l4
 
     cardfit offers --offers-file mine.csv --json
+
+    cardfit offers update --from gpuhunt
     """
+    if action is not None or source is not None:
+        if action is None:
+            raise BadRequest("bad-together", one="--from", other="offers without update")
+        files = {"--cards-file": cards_file, "--offers-file": offers_file}
+        refuse({"--card": card, **files}, "update")
+        return update_offers(source, json)
     from datetime import date
 
     from cardfit import api
@@ -309,13 +348,24 @@ def offers(
 
 def schema(
     name: Annotated[
-        Literal["planfile", "request", "settings", "answer", "matrix", "accuracy"],
+        Literal[
+            "planfile",
+            "request",
+            "settings",
+            "answer",
+            "matrix",
+            "accuracy",
+            "autopsy",
+            "requests",
+            "sequence",
+            "rent",
+        ],
         Parameter(help=say("help-schema")),
     ] = "planfile",
     /,
 ) -> int:
-    """The JSON Schema of what cardfit reads (planfile, request, settings) or prints (answer, matrix,
-    accuracy).
+    """The JSON Schema of what cardfit reads (planfile, requests, request, settings) or prints (answer,
+    matrix, accuracy, autopsy, sequence, rent).
 
     Try:
 
@@ -326,10 +376,14 @@ def schema(
     from pydantic import BaseModel
 
     from cardfit.accuracy.score import Accuracy
+    from cardfit.autopsy.result import Autopsy
     from cardfit.plan.answer import Answer
     from cardfit.plan.matrix import Matrix
+    from cardfit.plan.rent_answer import Rent
+    from cardfit.plan.sequence import SequenceAnswer
     from cardfit.report import out
     from cardfit.request import PlanFile, Request, Settings
+    from cardfit.request.mix import RequestsFile
 
     known: dict[str, type[BaseModel]] = {
         "planfile": PlanFile,
@@ -338,12 +392,26 @@ def schema(
         "answer": Answer,
         "matrix": Matrix,
         "accuracy": Accuracy,
+        "autopsy": Autopsy,
+        "requests": RequestsFile,
+        "sequence": SequenceAnswer,
+        "rent": Rent,
     }
-    mode: Literal["serialization", "validation"] = (
-        "serialization" if name in ("answer", "matrix", "accuracy") else "validation"
-    )
+    printed = name in ("answer", "matrix", "accuracy", "autopsy", "sequence", "rent")
+    mode: Literal["serialization", "validation"] = "serialization" if printed else "validation"
     out.write(json_.dumps(known[name].model_json_schema(mode=mode), indent=2, ensure_ascii=False))
     return ANSWERED
 
 
-COMMANDS: Sequence[Any] = (plan, matrix, trace, models, cards, offers, accuracy, schema)
+COMMANDS: Sequence[Any] = (
+    plan,
+    matrix,
+    trace,
+    models,
+    cards,
+    offers,
+    rent,
+    accuracy,
+    autopsy,
+    schema,
+)

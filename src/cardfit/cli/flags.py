@@ -31,6 +31,8 @@ DTYPE_ALIASES: dict[str, Dtype] = {
 # Other names of a flag; a bare value of --dtype means every component.
 ALIASES = {"num_inference_steps": ("--steps",)}
 PAIRED = frozenset({"dtype", "quantization"})
+# Flags that are given once for every item of a field.
+REPEATED = {"loras": "--lora"}
 EVERY = "*"
 
 
@@ -39,8 +41,10 @@ def flag(field: str) -> str:
 
     >>> flag("num_frames")
     '--num-frames'
+    >>> flag("loras")
+    '--lora'
     """
-    return "--" + field.replace("_", "-")
+    return REPEATED.get(field) or "--" + field.replace("_", "-")
 
 
 def _value_type(annotation: Any) -> Any:
@@ -58,6 +62,8 @@ def _help(model: type[BaseModel], name: str) -> str:
         return say("help-dtype")
     if name == "quantization":
         return say("help-quantization", {"allowed": ", ".join(QUANTIZATIONS)})
+    if name == "loras":
+        return say("help-lora")
     field = model.model_fields[name]
     words = field.description or name.replace("_", " ")
     default = field.default
@@ -71,7 +77,11 @@ def _flags_of(name: str, model: type[BaseModel], without: Iterable[str] = ()) ->
     for field_name, field in model.model_fields.items():
         if field_name in without:
             continue
-        inner = list[str] if field_name in PAIRED else _value_type(field.annotation)
+        inner = (
+            list[str]
+            if field_name in PAIRED or field_name in REPEATED
+            else _value_type(field.annotation)
+        )
         names = [flag(field_name), *ALIASES.get(field_name, ())]
         extra: dict[str, Any] = {} if inner is bool else {"negative": ()}
         parameter = Parameter(
@@ -111,6 +121,8 @@ def asked(
     for name, parse in (("dtype", dtypes), ("quantization", quantizations)):
         if isinstance(settings.get(name), (list, tuple)):
             settings[name] = parse(settings[name])
+    if given := vars(request_flags).get("loras"):
+        request["loras"] = loras(given)
     return validate_request(request), validate_settings(settings)
 
 
@@ -162,6 +174,29 @@ def quantizations(tokens: Sequence[str]) -> dict[str, Quantization]:
     return found
 
 
+def loras(tokens: Sequence[str]) -> list[dict[str, Any]]:
+    """The fields of an adapter from each of ``rank``, ``rank:fused``, ``rank:dtype``. Raises BadRequest.
+
+    >>> loras(["32", "16:fused", "8:fp32"])
+    [{'rank': 32}, {'rank': 16, 'fused': True}, {'rank': 8, 'dtype': 'float32'}]
+    """
+    found = []
+    for token in tokens:
+        rank, *words = token.split(":")
+        if not (rank.isascii() and rank.isdigit() and len(rank) <= 6):
+            raise BadRequest("bad-lora", asked=token)
+        fields: dict[str, Any] = {"rank": int(rank)}
+        for word in words:
+            if word == "fused":
+                fields["fused"] = True
+            elif word in DTYPE_ALIASES and "dtype" not in fields:
+                fields["dtype"] = DTYPE_ALIASES[word]
+            else:
+                raise BadRequest("bad-lora", asked=token)
+        found.append(fields)
+    return found
+
+
 def ram_bytes(text: str | None) -> int | None:
     """Bytes of host RAM; memory is sold in powers of two. Raises BadRequest."""
     if text is None:
@@ -172,6 +207,23 @@ def ram_bytes(text: str | None) -> int | None:
         size = 0
     if size <= 0:
         raise BadRequest("bad-ram", asked=text)
+    return size
+
+
+def disk_bytes(text: str | None) -> int | None:
+    """Bytes of disk; disks are sold in powers of ten. Raises BadRequest.
+
+    >>> disk_bytes("200GB"), disk_bytes(None)
+    (200000000000, None)
+    """
+    if text is None:
+        return None
+    try:
+        size = parse_bytes(text)
+    except ValueError:
+        size = 0
+    if size <= 0:
+        raise BadRequest("bad-disk", asked=text)
     return size
 
 

@@ -19,6 +19,7 @@ from cardfit.messages import (
     offers,
     plan,
     predict,
+    rent,
     report,
     request,
     trace,
@@ -36,6 +37,7 @@ TEXTS: dict[str, str] = {
         plan,
         accuracy,
         autopsy,
+        rent,
         report,
         cli,
     )

@@ -71,7 +71,8 @@ TEXTS: dict[str, str] = {
         "CSV of what people ran and what happened, with the header of benchmarks/data/field_oom.csv"
     ),
     "accuracy-one-file": N_(
-        "accuracy was given {given} files. Name one: FILE holds measurements, --field FILE what people ran."
+        "accuracy was given {given} files. Name one: FILE holds measurements, --field FILE what people ran, "
+        "--times FILE published times."
     ),
     "accuracy-why-script_unknown": N_("a maker's own script whose habits are not known"),
     "accuracy-why-part_only": N_("a part of a pipeline alone"),
@@ -98,4 +99,20 @@ TEXTS: dict[str, str] = {
     "accuracy-field-slow": N_("ran slowly"),
     "accuracy-field-oom": N_("out of memory"),
     "accuracy-field-host_oom": N_("out of host RAM"),
+    "help-accuracy-times": N_(
+        "CSV of published times, with the header of benchmarks/data/times.csv"
+    ),
+    "accuracy-why-no_steps": N_("steps not stated"),
+    "accuracy-why-rate_unknown": N_("a card or scheme whose seconds cannot be said"),
+    "accuracy-why-attention_unknown": N_("attention kernels or caches of another package"),
+    "accuracy-times-scored": N_("{scored} times scored, {skipped} not"),
+    "accuracy-times-time": N_("seconds"),
+    "accuracy-times-after_one_record": N_("after one record"),
+    "accuracy-times-held_out": N_("families the fit had not seen"),
+    "accuracy-times-order": N_(
+        "Cards in order for {right} of {pairs} pairs on the same work that differ by more than a tenth; {inside} of "
+        "the rows lie in their band."
+    ),
+    "accuracy-times-col-card": N_("card"),
+    "accuracy-times-col-framework": N_("program"),
 }

@@ -70,6 +70,9 @@ TEXTS: dict[str, str] = {
         "forward_chunking: {kind}, the denoiser of {model}, has no enable_forward_chunking; these classes do: "
         "{allowed}. Leave it out."
     ),
+    "no-fused-qkv": N_(
+        "fuse_qkv: {kind}, {component} of {model}, has no projections that diffusers fuses. Leave it out."
+    ),
     "compile-as-eager": N_(
         "compile: what compiled kernels and CUDA graphs take is not known; the figures are those of the eager run, and "
         "graphs keep memory of their own beside them"
@@ -107,5 +110,17 @@ TEXTS: dict[str, str] = {
     "disk-with-torchao": N_(
         "offload_to_disk on with {scheme} for {component}: diffusers cannot write torchao's weights to a file. Leave "
         "it out, or choose another scheme."
+    ),
+    # quantization
+    "quantization-of-fp32": N_(
+        "quantization {scheme} for {component}: {kind} of {model} is loaded in float32, and schemes replace half "
+        "precision weights. Allowed: none. Give it --dtype {component}=bfloat16, or leave the scheme out."
+    ),
+    "quantization-not-taken": N_(
+        "quantization {scheme} for {component}: {kind} of {model} cannot take it. Allowed: {allowed}."
+    ),
+    "quantization-with-offload": N_(
+        "quantization {scheme} for {component} with offload {offload}: bitsandbytes weights move as a whole component "
+        "only. Choose offload {allowed}, or another scheme."
     ),
 }

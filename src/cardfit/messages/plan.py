@@ -82,6 +82,7 @@ TEXTS: dict[str, str] = {
     "plan-attention": N_("{kernel} attention"),
     "plan-embeds": N_("prompt embeddings given"),
     "plan-forward-chunks": N_("feed-forward in chunks of {tokens} tokens"),
+    "plan-fuse-qkv": N_("fused projections"),
     "plan-no-facts": N_("the card's usable memory is not known."),
     # what would cure a red row
     "plan-fits-would": N_("would fit"),
@@ -166,5 +167,17 @@ TEXTS: dict[str, str] = {
     "plan-needs-trace": N_(
         "A dry run needs {package}, which is not installed. Install it: pip install "
         "'cardfit[trace]'"
+    ),
+    # cost
+    "cost-daily": N_("This machine costs {money} a day while it exists."),
+    "cost-matters": N_(
+        "Of the two, tensor throughput per price matters here: diffusion is bound by tensor throughput, unlike "
+        "LLM decoding, which is bound by bandwidth, except when small models run in small batches. GB/s /1 "
+        "and TFLOP/s /1 are what one unit of the price buys for an hour; balance is the FLOPs per byte from which "
+        "arithmetic is the limit. cardfit cards --model MODEL says it for a model."
+    ),
+    "cost-matters-here": N_(
+        "This work makes {intensity} FLOPs per byte that it moves: above the balance of {bound} of {known} cards, "
+        "where tensor throughput per price matters; on the others bandwidth per price does."
     ),
 }

@@ -6,7 +6,10 @@ never compared. What rent costs over time (boot, idle, disk while stopped) is le
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
@@ -58,17 +61,40 @@ def load(
     cards: Mapping[str, Card] | None = None,
     today: date | None = None,
 ) -> tuple[Offer, ...]:
-    """The offers, those of ``offers_file`` first.
+    """The offers: those of ``offers_file``, those of the last update, the shipped ones.
 
-    ``cards`` is the catalog that own rows may name (the shipped one when left out).
-    Raises BadFile, naming file, row and column, for what is wrong in ``offers_file``.
+    ``cards`` is the catalog that own rows may name (the shipped one when left out). A shipped price gives way to the
+    update's for the same provider and card. Raises BadFile, naming file, row and column, for what is wrong in
+    ``offers_file`` or in the kept file.
     """
-    if offers_file is None:
-        return _shipped()
     known = load_cards() if cards is None else cards
-    latest = (today or date.today()) + timedelta(days=1)  # the reader may live east of the writer
-    rows = table.read(offers_file, columns=ACCEPTED, required=REQUIRED)
-    return (*(_offer(row, known, latest, own=True) for row in rows), *_shipped())
+    day = today or date.today()
+    own = () if offers_file is None else read_file(offers_file, known, day)
+    file = kept_file()
+    if not file.is_file():
+        return (*own, *_shipped())
+    kept = tuple(replace(each, own=False) for each in read_file(file, load_cards(), day))
+    newer = {(each.provider, each.card, each.period) for each in kept}
+    older = (each for each in _shipped() if (each.provider, each.card, each.period) not in newer)
+    return (*own, *kept, *older)
+
+
+def read_file(file: Path, cards: Mapping[str, Card], today: date) -> tuple[Offer, ...]:
+    """The offers in a CSV file of the reader's own. Raises BadFile naming row and column."""
+    latest = today + timedelta(days=1)  # the reader may live east of the writer
+    rows = table.read(file, columns=ACCEPTED, required=REQUIRED)
+    return tuple(_offer(row, cards, latest, own=True) for row in rows)
+
+
+def kept_file() -> Path:
+    """Where `cardfit offers update` keeps prices: in ``CARDFIT_CACHE``, else the user's cache folder."""
+    if given := os.environ.get("CARDFIT_CACHE"):
+        return Path(given) / "offers.csv"
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    return base / "cardfit" / "offers.csv"
 
 
 def cheapest(

@@ -12,8 +12,10 @@ from math import prod
 from cardfit.cards.card import Card
 from cardfit.library.models import Model
 from cardfit.messages import say
+from cardfit.offers.market import OLD_DAYS, age_days
 from cardfit.offers.offer import Offer
 from cardfit.plan.answer import Money
+from cardfit.plan.cost import Worth
 from cardfit.report import words
 from cardfit.report.grid import Cell, Column, Row, grid
 from cardfit.report.style import Style
@@ -97,28 +99,67 @@ def _latent(entry: Model) -> str:
     return f"{sides} = {count:,} elements, {human_bytes(2 * count)} in half precision"
 
 
-def cards(found: Iterable[Card], style: Style) -> list[str]:
-    """One line a card."""
+def cards(
+    found: Iterable[Card],
+    style: Style,
+    worths: Sequence[Worth] = (),
+    *,
+    intensity: float | None = None,
+) -> list[str]:
+    """One line a card; with ``worths`` also what a unit of its price buys, and what limits work of ``intensity``."""
+    bought = {worth.card: worth for worth in worths}
     columns = [
         Column(say("col-id")),
-        Column(say("col-card"), least=14),
+        *([] if bought else [Column(say("col-card"), least=14)]),
         Column(say("col-memory"), right=True),
-        Column(say("col-architecture"), least=10),
-        Column(say("col-bandwidth"), right=True),
-        Column(say("col-bf16"), right=True),
+        *([] if bought else [Column(say("col-architecture"), least=10)]),
+        Column(say("col-bandwidth-unit" if bought else "col-bandwidth"), right=True),
+        Column(say("col-bf16-unit" if bought else "col-bf16"), right=True),
     ]
+    if bought:
+        columns += [
+            Column(say("col-price"), right=True),
+            Column(say("col-bytes-per-price"), right=True),
+            Column(say("col-flop-per-price"), right=True),
+            Column(say("col-bound" if intensity else "col-balance"), right=True),
+        ]
     rows = [
         [
             card.id,
-            words.card_name(card.name),
+            *([] if bought else [words.card_name(card.name)]),
             _memory(card),
-            card.architecture,
-            _bandwidth(card),
-            _rate(card, "bf16"),
+            *([] if bought else [card.architecture]),
+            _short(card.bandwidth_bytes_per_s, 1e9) if bought else _bandwidth(card),
+            _short(card.flop_per_s.get("bf16"), 1e12) if bought else _rate(card, "bf16"),
+            *(_worth(bought[card.id], intensity) if card.id in bought else ()),
         ]
         for card in found
     ]
     return _table(columns, rows, style)
+
+
+def _worth(worth: Worth, intensity: float | None) -> list[str]:
+    """The price, what a unit of it buys, and what is the limit, or where the two limits meet."""
+    price = "-" if worth.offer is None else words.money(worth.offer.price)
+    if worth.offer is not None and worth.offer.period == "month":
+        price = say("price-month", {"money": price})
+    balance = worth.balance_flop_per_byte
+    if balance is None:
+        last = "?"
+    elif intensity is None:
+        last = f"{balance:.0f}"
+    else:
+        last = say("bound-tensor" if intensity >= balance else "bound-bandwidth")
+    return [
+        price,
+        "-" if worth.bytes_per_s_per_price is None else _short(worth.bytes_per_s_per_price, 1e9),
+        "-" if worth.flop_per_s_per_price is None else _short(worth.flop_per_s_per_price, 1e12),
+        last,
+    ]
+
+
+def _short(rate: float | None, factor: float) -> str:
+    return "?" if rate is None else f"{rate / factor:.0f}"
 
 
 def card(found: Card, style: Style) -> list[str]:
@@ -150,6 +191,7 @@ def offers(found: Iterable[Offer], style: Style, today: date) -> list[str]:
     columns = [
         Column(say("col-card")),
         Column(say("col-price"), right=True),
+        Column(say("col-per-gpu"), right=True),
         Column(say("col-provider")),
         Column(say("col-ram"), right=True),
         Column(say("col-age"), right=True),
@@ -160,9 +202,10 @@ def offers(found: Iterable[Offer], style: Style, today: date) -> list[str]:
         [
             offer.card if offer.gpus == 1 else f"{offer.gpus} x {offer.card}",
             _price(offer),
+            "" if offer.gpus == 1 else words.money(_per_gpu(offer)),
             offer.provider,
             "" if offer.ram_bytes is None else gib_text(offer.ram_bytes, 0),
-            say("age-days", {"days": max(0, (today - offer.as_of).days)}),
+            _age(offer, today),
             Cell(offer.source, "dim"),
         ]
         for offer in order
@@ -193,6 +236,18 @@ def _weights_bytes(entry: Model) -> int:
 def _size(entry: Model) -> str:
     size = f"{entry.defaults.width}x{entry.defaults.height}"
     return f"{size}x{entry.defaults.num_frames}" if entry.is_video else size
+
+
+def _per_gpu(offer: Offer) -> Money:
+    return Money(amount=offer.price_per_gpu, currency=offer.currency)
+
+
+def _age(offer: Offer, today: date) -> Cell:
+    """Days since the price was published; one that is too old to trust says so."""
+    days = age_days(offer, today)
+    if days <= OLD_DAYS:
+        return Cell(say("age-days", {"days": days}))
+    return Cell(say("age-old", {"days": days}), "amber")
 
 
 def _price(offer: Offer) -> str:
