@@ -34,9 +34,12 @@ from cardfit.plan.matrix import Entry, Matrix, cheapest_first
 from cardfit.plan.matrix import row as matrix_row
 from cardfit.plan.place import Place, own_currency, place_of
 from cardfit.plan.prompts import prompt_matters
+from cardfit.plan.rows import Timer
 from cardfit.plan.search import Estimates
 from cardfit.plan.verdict import Host, Os
 from cardfit.predict.alloc_conf import parse_alloc_conf
+from cardfit.predict.timing import TimeEstimate, seconds
+from cardfit.predict.totals import Totals, head_dim_of, totals
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
 
@@ -119,6 +122,7 @@ def plan(
         ),
         currency=own_currency(market),
         outputs_per_month=outputs_per_month,
+        timer=_timer(entry, estimates, catalog),
         progress=progress,
     )
 
@@ -289,6 +293,24 @@ def _estimates(
         )
 
     return Estimates(tracer, predictor)
+
+
+def _timer(entry: Model, estimates: Estimates, catalog: Mapping[str, Card]) -> Timer:
+    """Seconds of one run by card and settings; the work of a trace is summed once."""
+    head_dim = head_dim_of(entry)
+    work: dict[int, Totals] = {}
+
+    def time(card: str, settings: Settings) -> TimeEstimate | None:
+        known = catalog.get(card)
+        if known is None:  # a card of this machine that the catalog does not hold
+            return None
+        traced = estimates.trace(settings)
+        if id(traced) not in work:
+            work[id(traced)] = totals(traced, head_dim=head_dim)
+        found = work[id(traced)]
+        return seconds(found, settings, known) if any(each.work for each in found.stages) else None
+
+    return time
 
 
 def _tracing(progress: Progress | None) -> Progress | None:

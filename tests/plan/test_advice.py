@@ -76,7 +76,7 @@ def test_three_picks(fakes: SimpleNamespace) -> None:
     assert picks.cheapest.settings.offload == "model"
     assert picks.cheapest.why.text == "$1.00 an hour at somebody, the lowest of all that fit"
     assert picks.fastest is None
-    assert "plan-fastest-later" in [note.code for note in found.notes]
+    assert "plan-no-seconds" in [note.code for note in found.notes]
     assert picks.safest.card == "holds-all"
     assert picks.safest.why.text == "8.0 GiB to spare at full precision"
 

@@ -57,7 +57,7 @@ def test_the_answer_is_its_own_json(fakes: SimpleNamespace) -> None:
     found = build(fakes, Settings(), fakes.target("card", 60, price=1.0), outputs_per_month=40)
     again = Answer.model_validate_json(found.model_dump_json(by_alias=True))
     assert again == found
-    assert "plan-outputs-later" in [note.code for note in found.notes]
+    assert "plan-outputs-no-seconds" in [note.code for note in found.notes]
 
 
 def test_progress_names_the_cards(fakes: SimpleNamespace) -> None:

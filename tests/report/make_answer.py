@@ -247,6 +247,6 @@ def answer(rows: tuple[CardRow, ...] | None = None, **changes: object) -> Answer
         "recommended": Recommended(
             cheapest=pick("rtx-4080"), fastest=None, safest=pick("rtx-a6000")
         ),
-        "notes": (Said.of("plan-fastest-later"),),
+        "notes": (Said.of("plan-no-seconds"),),
     }
     return Answer(**(fields | changes))

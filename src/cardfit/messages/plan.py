@@ -102,7 +102,29 @@ TEXTS: dict[str, str] = {
     "plan-safest-less": N_(
         "{headroom} to spare at full precision, the most of all, and less than a tenth"
     ),
-    "plan-fastest-later": N_("No fastest card is named: there are no time figures yet."),
+    "plan-no-seconds": N_("No fastest card is named: for none that fits can the time be told."),
+    "plan-fastest": N_("about {seconds} a run ({low} to {high}), the least of all that fit"),
+    "plan-time-basis": N_(
+        "Seconds rest on published times of {rows} runs; a model not among them was missed by {median} % in the "
+        "median. Not counted: {names}."
+    ),
+    "plan-throughput": N_(
+        "{card}: about {hour} outputs an hour, {day} a day, one run after the other."
+    ),
+    "plan-batch-helps": N_(
+        "{card} has {spare} to spare and does not wait for arithmetic: a larger batch makes more in the same time."
+    ),
+    "plan-batch-no-faster": N_(
+        "{card} has {spare} to spare, but its arithmetic is what takes the time: a larger batch makes no more an hour."
+    ),
+    "plan-demand-one": N_("{outputs} outputs a month take one {card} {hours} hours."),
+    "plan-demand-many": N_(
+        "{outputs} outputs a month take {hours} hours of {card}: {count} cards side by side. Their memory does not "
+        "add up: each must hold the whole run."
+    ),
+    "plan-outputs-no-seconds": N_(
+        "{outputs} outputs a month: no time can be told for a card that fits, so neither cards nor cost are named."
+    ),
     "plan-nothing-fits": N_("No card of the list surely holds it, so none is recommended."),
     "plan-no-offer": N_("No card that fits has an offer, so there is no cheapest one."),
     "plan-none-full": N_("No card holds it at full precision, so none is called the safest."),
@@ -140,9 +162,6 @@ TEXTS: dict[str, str] = {
     "plan-ram-unknown": N_(
         "Offload takes up to {need} of host RAM, and nobody says how much the machines of the cards "
         "that need it have (cards: {count})."
-    ),
-    "plan-outputs-later": N_(
-        "{outputs} outputs a month cannot be priced yet: there are no time figures."
     ),
     "plan-left-out": N_("Not counted: {names}."),
     # matrix

@@ -118,7 +118,6 @@ TEXTS: dict[str, str] = {
     "pick-safest": N_("Safest"),
     "pick-line": N_("{card}, {settings}: {why}"),
     "pick-none": N_("none to name"),
-    "pick-waits": N_("none to name yet: there are no time figures"),
     "the-catch": N_("The catch"),
     "catch-tight": N_("Tight, so it may fail, on: {cards}."),
     "catch-tight-card": N_("{card} {memory} ({stage} {peak} of {usable})"),

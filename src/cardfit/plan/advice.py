@@ -2,8 +2,8 @@
 
 Cheapest is the lowest price per hour among the cards that fit (a month counts as 730 hours).
 Safest keeps full precision, pays the least in speed and has at least a tenth of the card to
-spare; of those the cheapest, since more room than that adds no safety. Fastest waits for time
-figures.
+spare; of those the cheapest, since more room than that adds no safety. Fastest takes the least
+likely seconds.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from cardfit.plan.answer import CardRow, OfferRow, Pick, Recommended, Said
 from cardfit.plan.offers import currencies, hourly, money_text
 from cardfit.plan.rows import Ranked
 from cardfit.plan.target import Target, short_name
+from cardfit.plan.throughput import demand, rates
+from cardfit.predict.efficiency import held_out
+from cardfit.predict.timing import LEFT_OUT
 from cardfit.request import ExactRequest
-from cardfit.units import gib_text
+from cardfit.units import gib_text, human_seconds
 
 SAFE_SHARE = 0.1  # of the usable bytes: the spare room from which a card counts as safe
 CLOSE_SHARE = 0.2  # of the usable bytes: with more to spare a decode that comes last is no catch
@@ -37,10 +40,13 @@ def recommend(
 ) -> tuple[Recommended, tuple[Note, ...]]:
     """The picks, and a note for each that cannot be made."""
     fitting = [row for row in rows if row.verdict == "fits"]
-    notes = [Note("plan-fastest-later")]
     if not fitting:
         none = Recommended(cheapest=None, fastest=None, safest=None)
-        return none, (Note("plan-nothing-fits"), *notes)
+        return none, (Note("plan-nothing-fits"),)
+    notes = []
+    fastest = _fastest(fitting)
+    if fastest is None:
+        notes.append(Note("plan-no-seconds"))
     cheapest = _cheapest(fitting, currency)
     if cheapest is None:
         priced = any(row.offer for row in fitting)
@@ -52,7 +58,7 @@ def recommend(
     safest = _safest(fitting, currency)
     if safest is None:
         notes.append(Note("plan-none-full"))
-    return Recommended(cheapest=cheapest, fastest=None, safest=safest), tuple(notes)
+    return Recommended(cheapest=cheapest, fastest=fastest, safest=safest), tuple(notes)
 
 
 def cautions(
@@ -80,12 +86,42 @@ def cautions(
         )
     if any(each.row.offer and each.row.offer.period == "month" for each in ranked):
         notes.append(Note("plan-monthly"))
+    notes += rates(ranked, recommended, request.batch)
     if outputs_per_month is not None:
-        notes.append(Note("plan-outputs-later", {"outputs": f"{outputs_per_month:g}"}))
+        notes += demand(ranked, recommended, request.batch, outputs_per_month)
+    notes += _time_basis(ranked)
     left_out = sorted({name for each in ranked if each.estimate for name in each.estimate.left_out})
     if left_out:
         notes.append(Note("plan-left-out", {"names": ", ".join(left_out)}))
     return tuple(notes)
+
+
+def _time_basis(ranked: Sequence[Ranked]) -> list[Note]:
+    """What the seconds rest on and leave out, once."""
+    timed = [each.time for each in ranked if each.time is not None and each.row.seconds]
+    if not timed:
+        return []
+    found = held_out()
+    args: dict[str, object] = {
+        "rows": found["n"],
+        "median": f"{found['median_abs_pct']:.0f}",
+        "names": ", ".join(LEFT_OUT),
+    }
+    return [Note("plan-time-basis", args)]
+
+
+def _fastest(fitting: list[CardRow]) -> Pick | None:
+    timed = [row for row in fitting if row.seconds is not None]
+    if not timed:
+        return None
+    row = min(timed, key=lambda each: each.seconds.likely if each.seconds else 0.0)
+    assert row.seconds is not None and row.settings is not None
+    args = {
+        "seconds": human_seconds(row.seconds.likely),
+        "low": human_seconds(row.seconds.low),
+        "high": human_seconds(row.seconds.high),
+    }
+    return Pick(card=row.card, settings=row.settings, why=Said.of("plan-fastest", **args))
 
 
 def _price_key(row: CardRow, currency: str | None) -> tuple[bool, float]:

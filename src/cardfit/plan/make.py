@@ -16,7 +16,7 @@ from cardfit.plan.advice import cautions, recommend, sort_key
 from cardfit.plan.answer import Answer, ModelRow, Peak, Said, StageRow
 from cardfit.plan.knobs import Knobs, candidates, closed, settings_text
 from cardfit.plan.offers import main_currency
-from cardfit.plan.rows import Question, Ranked, host_of, row_for
+from cardfit.plan.rows import Question, Ranked, Timer, host_of, row_for
 from cardfit.plan.search import Estimates
 from cardfit.plan.target import Target
 from cardfit.plan.verdict import ORDER, Host, deciding_stage
@@ -51,6 +51,7 @@ def make(
     *,
     currency: str | None = None,
     outputs_per_month: float | None = None,
+    timer: Timer | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """The answer for ``targets``; ``currency`` is the one prices are compared in (the most common by default)."""
@@ -66,6 +67,8 @@ def make(
         bfloat16=uses_bfloat16(estimates.trace(base)),
         disk_bytes=facts.disk_bytes,
         currency=money,
+        timer=timer,
+        outputs_per_month=outputs_per_month,
     )
     ranked = _ranked(targets, question, progress)
     recommended, picks_notes = recommend([each.row for each in ranked], money)

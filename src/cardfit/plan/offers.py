@@ -28,10 +28,11 @@ def hourly(offer: OfferRow) -> float:
 def money_text(amount: float, currency: str) -> str:
     """An amount with its currency.
 
-    >>> money_text(0.4, "USD"), money_text(286, "EUR")
-    ('$0.40', '286 EUR')
+    >>> money_text(0.4, "USD"), money_text(286, "EUR"), money_text(0.0014, "USD")
+    ('$0.40', '286 EUR', '$0.0014')
     """
-    text = f"{amount:.2f}" if amount < 100 else f"{amount:.0f}"
+    digits = 0 if amount >= 100 else 2 if amount >= 0.1 or amount == 0 else 4
+    text = f"{amount:.{digits}f}"
     sign = _SIGNS.get(currency)
     return f"{sign}{text}" if sign else f"{text} {currency}"
 

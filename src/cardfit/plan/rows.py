@@ -7,11 +7,13 @@ peak_reserved_bytes + CUDA context``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from cardfit.messages import say
 from cardfit.plan import attention
-from cardfit.plan.answer import CardRow, OfferRow, Price, Said, Verdict
+from cardfit.plan.answer import CardRow, Money, OfferRow, Price, Said, Seconds, Verdict
+from cardfit.plan.cost import offer_cost
 from cardfit.plan.knobs import Candidate, Knobs, candidates, settings_text
 from cardfit.plan.offers import best_offer
 from cardfit.plan.search import Choice, Estimates, choose
@@ -28,6 +30,7 @@ from cardfit.plan.verdict import (
 )
 from cardfit.predict.estimate import MemoryEstimate
 from cardfit.predict.failure import expandable
+from cardfit.predict.timing import TimeEstimate
 from cardfit.request import Settings
 from cardfit.units import gib_text, human_bytes
 
@@ -45,9 +48,13 @@ _WHY: dict[Reason, str] = {
 _WHY_CONTAINER = {"host": "plan-over-host-limit", "host_likely": "plan-tight-host-limit"}
 
 
+# (card id, settings) -> the time of one run; None where it cannot be told
+Timer = Callable[[str, Settings], TimeEstimate | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is the same for every card: the knobs, the candidates, the machine, the memo and the disk need."""
+    """What is the same for every card: the knobs, the candidates, the machine, the memo, the disk, the clock."""
 
     given: Settings
     knobs: Knobs
@@ -57,14 +64,17 @@ class Question:
     bfloat16: bool
     disk_bytes: int | None
     currency: str | None
+    timer: Timer | None = None
+    outputs_per_month: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A row with the estimate behind it (None where no verdict was reached)."""
+    """A row with the estimates behind it (None where no verdict was reached, or no time can be told)."""
 
     row: CardRow
     estimate: MemoryEstimate | None
+    time: TimeEstimate | None = None
 
 
 def row_for(target: Target, question: Question) -> Ranked:
@@ -99,6 +109,8 @@ def _judged_row(target: Target, question: Question, choice: Choice, host: Host) 
     prices = choice.candidate.price if holds else ()
     if holds and _short_of_ram(target, offer, settings, host):
         prices = (*prices, "more_ram")
+    timed = question.timer(target.card, settings) if holds and question.timer else None
+    seconds = None if timed is None else seconds_of(timed)
     row = CardRow(
         card=target.card,
         name=target.name,
@@ -115,14 +127,28 @@ def _judged_row(target: Target, question: Question, choice: Choice, host: Host) 
         headroom_bytes=judgement.headroom_bytes,
         host_bytes=estimate.host_bytes,
         disk_bytes=_disk_bytes(question, estimate),
-        seconds=None,
-        cost_per_output=None,
+        seconds=seconds,
+        cost_per_output=_cost(offer, seconds, question),
         offer=offer,
         why=_why(judgement, host),
         near_miss=_near_miss(target, question, choice, host),
         offer_note=_ram_unknown(offer, estimate, host),
     )
-    return Ranked(row, estimate)
+    return Ranked(row, estimate, timed)
+
+
+def seconds_of(timed: TimeEstimate) -> Seconds | None:
+    """Seconds of one run without loading; None where the card's rates or the settings tell none."""
+    found = timed.total
+    return None if found is None else Seconds(low=found.low, likely=found.likely, high=found.high)
+
+
+def _cost(offer: OfferRow | None, seconds: Seconds | None, question: Question) -> Money | None:
+    """The machine's price for one output of the batch; a month only at a stated use."""
+    if offer is None or seconds is None:
+        return None
+    each = seconds.likely / question.knobs.batch
+    return offer_cost(offer, each, outputs_per_month=question.outputs_per_month)
 
 
 def _disk_bytes(question: Question, estimate: MemoryEstimate) -> int | None:

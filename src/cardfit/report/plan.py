@@ -21,7 +21,6 @@ from cardfit.units import GIB_NAME, gib, gib_text, human_seconds
 BAR = 10
 MOST_TIGHT = 3
 CATCH = "plan-catch"  # notes of the plan that belong under "The catch"
-WAITS = "plan-fastest-later"  # said beside the pick
 _RANGE = ".."
 
 
@@ -58,7 +57,7 @@ def notes(answer: Answer, style: Style) -> list[str]:
     """The cautions of the answer, for the error stream."""
     found = []
     for note in answer.notes:
-        if note.code.startswith(CATCH) or note.code == WAITS:
+        if note.code.startswith(CATCH):
             continue
         found += hanging(say("note"), note.text, style.width)
     return found
@@ -171,9 +170,9 @@ def _cards(answer: Answer, shown: list[Shown], style: Style) -> list[str]:
     costed = any(row.cost_per_output is not None for row in rows)
     if timed:
         columns.append(Column(say("col-time"), right=True))
+    columns += [Column(say("col-price")), Column(say("col-limit", {"unit": GIB_NAME}), right=True)]
     if costed:
         columns.append(Column(say("col-cost"), right=True))
-    columns += [Column(say("col-price")), Column(say("col-limit", {"unit": GIB_NAME}), right=True)]
     found = grid(columns, [_card(each, timed, costed, style) for each in shown], style)
     if any(each.alike for each in shown):
         found += textwrap.wrap(
@@ -195,12 +194,13 @@ def _card(each: Shown, timed: bool, costed: bool, style: Style) -> list[Cell | s
     cells.append(words.short_settings(row) if holds else words.short_why(row))
     if timed:
         cells.append("" if row.seconds is None else human_seconds(row.seconds.likely))
-    if costed:
-        cells.append("" if row.cost_per_output is None else words.money(row.cost_per_output))
     limit = ""
     if row.peak_reserved_bytes is not None and row.usable_bytes is not None:
         limit = f"{gib(row.peak_reserved_bytes)}/{gib(row.usable_bytes)}"
-    return [*cells, words.price(row.offer), limit]
+    cells += [words.price(row.offer), limit]
+    if costed:
+        cells.append("" if row.cost_per_output is None else words.money(row.cost_per_output))
+    return cells
 
 
 def _whys(answer: Answer, style: Style) -> list[str]:
@@ -221,15 +221,12 @@ def _whys(answer: Answer, style: Style) -> list[str]:
 def _picks(answer: Answer, style: Style) -> list[str]:
     found = []
     picks = answer.recommended
-    waits = any(note.code == WAITS for note in answer.notes)
     for label, pick in (
         (say("pick-cheapest"), picks.cheapest),
         (say("pick-fastest"), picks.fastest),
         (say("pick-safest"), picks.safest),
     ):
         text = _pick(answer, pick)
-        if pick is None and waits and label == say("pick-fastest"):
-            text = say("pick-waits")
         found += hanging(label, text, style.width)
     return found
 
