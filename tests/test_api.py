@@ -192,6 +192,8 @@ def test_bad_input() -> None:
         api.plan(WAN, ram_bytes=0)
     with pytest.raises(BadRequest, match="above zero"):
         api.plan(WAN, outputs_per_month=-1)
+    with pytest.raises(BadRequest, match="169 hours a week"):
+        api.plan(WAN, hours_per_week=169)
     with pytest.raises(BadRequest):
         api.plan(WAN, Settings(dtype={"unet": "float16"}))
 

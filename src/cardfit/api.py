@@ -69,6 +69,7 @@ __all__ = [
     "trace",
 ]
 
+HOURS_PER_WEEK = 168
 Progress = Callable[[str, float | None], None]
 _EXTRA = ("torch", "diffusers", "transformers", "accelerate", "peft", "tokenizers")
 
@@ -85,6 +86,7 @@ def plan(
     cards_file: Path | None = None,
     offers_file: Path | None = None,
     outputs_per_month: float | None = None,
+    hours_per_week: float | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """Lay one exact request over the cards: verdict, settings, offer and advice for each.
@@ -96,7 +98,7 @@ def plan(
     or card, a size the model cannot make, a file that cannot be read, or ``here`` where there is
     no card and none was named; MissingExtra when a dry run is needed and torch or diffusers is not installed.
     """
-    _check(ram_bytes, outputs_per_month, disk_bytes)
+    _check(ram_bytes, outputs_per_month, disk_bytes, hours_per_week)
     catalog = load_cards(cards_file)
     market = load_offers(offers_file, cards=catalog)
     place = place_of(catalog, market, cards, Host(ram_bytes, os, disk_bytes=disk_bytes), here=here)
@@ -122,6 +124,7 @@ def plan(
         ),
         currency=own_currency(market),
         outputs_per_month=outputs_per_month,
+        hours_per_week=hours_per_week,
         timer=_timer(entry, estimates, catalog),
         progress=progress,
     )
@@ -231,7 +234,10 @@ def rent(
 
 
 def _check(
-    ram_bytes: int | None, outputs_per_month: float | None, disk_bytes: int | None = None
+    ram_bytes: int | None,
+    outputs_per_month: float | None,
+    disk_bytes: int | None = None,
+    hours_per_week: float | None = None,
 ) -> None:
     if ram_bytes is not None and ram_bytes <= 0:
         raise BadRequest("plan-bad-ram", ram=ram_bytes)
@@ -239,6 +245,8 @@ def _check(
         raise BadRequest("plan-bad-disk", disk=disk_bytes)
     if outputs_per_month is not None and outputs_per_month <= 0:
         raise BadRequest("plan-bad-outputs", outputs=outputs_per_month)
+    if hours_per_week is not None and not 0 < hours_per_week <= HOURS_PER_WEEK:
+        raise BadRequest("plan-bad-hours", hours=hours_per_week, most=HOURS_PER_WEEK)
 
 
 def _files(entry: Model, exact: ExactRequest, place: Place) -> tuple[int, tuple[Note, ...]]:

@@ -21,7 +21,9 @@ def stage(name="denoise", *, launch_bound=False, **parts):
 
 def timed(likely, *stages):
     total = Span(0.5 * likely, likely, 2 * likely)
-    return TimeEstimate(stages, total, None, None, None, 1.0, 0.5, "published", 9, (), ())
+    return TimeEstimate(
+        stages, total, None, None, Span(5, 10, 20), 1.0, 0.5, "published", 9, (), ()
+    )
 
 
 def test_an_hour_and_a_demand_by_hand():
@@ -65,6 +67,24 @@ def test_a_timed_answer_has_seconds_costs_and_a_fastest_card(fakes: SimpleNamesp
     assert found.recommended.fastest.card == "quick"
     assert found.recommended.cheapest.card == "slow"
     notes = {note.code: note.text for note in found.notes}
-    assert "about 40 outputs an hour, 960 a day" in notes["plan-throughput"]
+    # 90 s of run and 10 s of export, in turn and side by side
+    assert "about 36 outputs an hour, 864 a day" in notes["plan-throughput"]
+    assert "40 an hour with the export" in notes["plan-throughput"]
     assert "2 cards side by side" in notes["plan-demand-many"]
     assert "plan-time-basis" in notes
+
+
+def test_a_month_costs_by_the_hours_it_is_used(fakes: SimpleNamespace) -> None:
+    from cardfit.plan.answer import Money, OfferRow
+    from cardfit.plan.cost import HOURS_PER_MONTH, offer_cost
+
+    target = fakes.target("card", 60, price=1.0)
+    hourly = target.offers[0]
+    monthly = hourly.model_copy(
+        update={"period": "month", "price": Money(amount=286, currency="USD")}
+    )
+    assert isinstance(monthly, OfferRow)
+    assert offer_cost(monthly, 90) is None
+    used = offer_cost(monthly, 90, hours_per_week=20)
+    hours = 20 * HOURS_PER_MONTH / (7 * 24)
+    assert used.amount == pytest.approx(286 / (hours * 40), rel=0.01)

@@ -69,6 +69,7 @@ def plan(
     cards_file: CardsFile = None,
     offers_file: OffersFile = None,
     outputs: Annotated[str | None, Parameter(help=say("help-outputs"))] = None,
+    hours_per_week: Annotated[float | None, Parameter(help=say("help-hours"))] = None,
     check: Annotated[bool, _switch("help-check")] = False,
     save: Annotated[Path | None, Parameter(help=say("help-save"))] = None,
     force: Annotated[bool, _switch("help-force")] = False,
@@ -103,6 +104,7 @@ def plan(
         "here": here,
         "offers_file": offers_file,
         "outputs_per_month": outputs_per_month(outputs),
+        "hours_per_week": hours_per_week,
     }
     names = tuple(card) if card else None
     if single is None:
@@ -113,6 +115,7 @@ def plan(
             "--disk": disk,
             "--here": here,
             "--outputs": outputs,
+            "--hours-per-week": hours_per_week,
         }
         other |= {"--offers-file": offers_file}
         what = Asked(requests, sequence, settings, names, cards_file, check, json, other)

@@ -31,6 +31,7 @@ TEXTS: dict[str, str] = {
     "help-cards-file": N_("CSV of your own cards; overrides or adds"),
     "help-offers-file": N_("CSV of your own offers; they come first"),
     "help-outputs": N_("outputs a month, as in 40/month"),
+    "help-hours": N_("hours a week that a monthly machine makes outputs"),
     "help-check": N_("exit with 1 when nothing that was asked fits"),
     "help-save": N_("write the request and the chosen settings to a YAML file"),
     "help-force": N_("write over a file that exists"),

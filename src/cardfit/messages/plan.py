@@ -109,7 +109,8 @@ TEXTS: dict[str, str] = {
         "median. Not counted: {names}."
     ),
     "plan-throughput": N_(
-        "{card}: about {hour} outputs an hour, {day} a day, one run after the other."
+        "{card}: about {hour} outputs an hour, {day} a day, run and export in turn; {beside} an hour with the export "
+        "on the host's threads beside the next run."
     ),
     "plan-batch-helps": N_(
         "{card} has {spare} to spare and does not wait for arithmetic: a larger batch makes more in the same time."
@@ -182,6 +183,7 @@ TEXTS: dict[str, str] = {
     "plan-matrix-failed": N_("{model} is left out: {reason}"),
     # input
     "plan-bad-outputs": N_("{outputs} outputs a month: it must be a number above zero."),
+    "plan-bad-hours": N_("{hours} hours a week: it must be above zero and at most {most}."),
     "plan-bad-ram": N_("{ram} bytes of RAM: it must be above zero. Say, for example, --ram 64GB."),
     "plan-needs-trace": N_(
         "A dry run needs {package}, which is not installed. Install it: pip install "

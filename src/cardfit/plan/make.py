@@ -51,6 +51,7 @@ def make(
     *,
     currency: str | None = None,
     outputs_per_month: float | None = None,
+    hours_per_week: float | None = None,
     timer: Timer | None = None,
     progress: Progress | None = None,
 ) -> Answer:
@@ -69,6 +70,7 @@ def make(
         currency=money,
         timer=timer,
         outputs_per_month=outputs_per_month,
+        hours_per_week=hours_per_week,
     )
     ranked = _ranked(targets, question, progress)
     recommended, picks_notes = recommend([each.row for each in ranked], money)

@@ -66,6 +66,7 @@ class Question:
     currency: str | None
     timer: Timer | None = None
     outputs_per_month: float | None = None
+    hours_per_week: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,12 @@ def _cost(offer: OfferRow | None, seconds: Seconds | None, question: Question) -
     if offer is None or seconds is None:
         return None
     each = seconds.likely / question.knobs.batch
-    return offer_cost(offer, each, outputs_per_month=question.outputs_per_month)
+    return offer_cost(
+        offer,
+        each,
+        outputs_per_month=question.outputs_per_month,
+        hours_per_week=question.hours_per_week,
+    )
 
 
 def _disk_bytes(question: Question, estimate: MemoryEstimate) -> int | None:

@@ -1,7 +1,7 @@
 """How much a card makes in an hour, how many cards a demand takes, and whether a larger batch would help.
 
-In: timed rows. Out: notes. An hour's outputs follow from the likely seconds of a run, one run after the other; loading
-once is not in it. A month is 730 hours.
+In: timed rows. Out: notes. An hour's outputs follow from the likely seconds of a run and of its export on the host's
+threads, one after the other or side by side; loading once is not in it. A month is 730 hours.
 """
 
 from __future__ import annotations
@@ -49,11 +49,14 @@ def rates(ranked: Sequence[Ranked], recommended: Recommended, batch: int) -> lis
     row = _chosen(ranked, recommended)
     if row is None or row.row.seconds is None:
         return []
-    hour = outputs_per_hour(row.row.seconds.likely, batch)
+    seconds = row.row.seconds.likely
+    export = row.time.export.likely if row.time is not None and row.time.export else 0.0
+    hour = outputs_per_hour(seconds + export, batch)
     args: dict[str, object] = {
         "card": short_name(row.row.name),
         "hour": _count(hour),
         "day": _count(24 * hour),
+        "beside": _count(outputs_per_hour(max(seconds, export), batch)),
     }
     return [Note("plan-throughput", args), *_batch(row)]
 
