@@ -204,3 +204,15 @@ def test_a_repository_that_the_library_lacks_is_named():
     found = pasted(['X.from_pretrained("someone/their-model")'])
     assert (found.model, found.unknown_model) == (None, "someone/their-model")
     assert found.settings == {"dtype": {"*": "float32"}}
+
+
+def test_a_frame_without_its_source_line_does_not_swallow_the_error():
+    text = (
+        'Traceback (most recent call last):\n'
+        '  File "/x/diffusers/models/autoencoders/autoencoder_kl_wan.py", line 1200, in decode\n'
+        'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB.\n'
+    )  # fmt: skip
+    found = read(text)
+    assert found.error is not None
+    assert found.error.kind == "device"
+    assert found.numbers.tried_bytes == 3 * 2**29

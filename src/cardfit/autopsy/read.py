@@ -296,7 +296,7 @@ def _clean(line: str) -> str:
 
 def _events(lines: Sequence[str], frames: Sequence[Frame]) -> tuple[Event, ...]:
     pins = [frame.at for frame in frames if _PIN_CODE.search(f"{frame.function} {frame.code}")]
-    code = {frame.at + 1 for frame in frames} | {frame.at for frame in frames}
+    code = {frame.at + 1 for frame in frames if frame.code} | {frame.at for frame in frames}
     found = []
     for at, line in enumerate(lines):
         if at in code or not _may_tell(line):
@@ -416,7 +416,9 @@ def _frames(lines: Sequence[str]) -> tuple[Frame, ...]:
     for at, line in enumerate(lines):
         if (match := _FRAME.search(line)) is not None:
             code = lines[at + 1].strip() if at + 1 < len(lines) else ""
-            found.append(Frame(match[1], match[3] or "", "" if _FRAME.search(code) else code, at))
+            if _FRAME.search(code) or _EXCEPTION.search(code):  # a frame without its source line
+                code = ""
+            found.append(Frame(match[1], match[3] or "", code, at))
         elif (cell := _CELL.match(line.strip())) is not None:
             arrows = (_ARROW.match(each.strip()) for each in lines[at + 1 : at + 15])
             code = next((arrow[2].strip() for arrow in arrows if arrow is not None), "")
