@@ -192,9 +192,10 @@ class Recorder(Fused, TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         """A large operation of the pipeline: sizes as in the real run, data never touched."""
         if func._schema.is_mutable:
+            self._births(args[0], name)  # a tensor made outside torch is seen here first
             return args[0]
         any_meta = any(t.device.type == "meta" for t in tensors((args, kwargs)))
-        if func.is_view and not any_meta:
+        if (func.is_view or name == "_unsafe_view") and not any_meta:  # both share the storage
             return func(*args, **kwargs)
         meta_args, meta_kwargs = map_tensors((args, kwargs), on_meta, depth=4)
         if "device" in meta_kwargs:
