@@ -382,7 +382,7 @@ def _planned(case: Case) -> Planned | None:
     if target is None or target.usable is None:
         return None
     given = Settings(dtype=case.settings.dtype, attention=case.settings.attention)
-    options = candidates(given, case.knobs)
+    options = case.estimates.traceable(candidates(given, case.knobs))
     choice = choose(options, target, target.usable, case.host, case.estimates)
     if choice.judgement.verdict == "does_not_fit":
         return None

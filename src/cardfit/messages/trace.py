@@ -7,6 +7,21 @@ TEXTS: dict[str, str] = {
         "The cache folder {folder} cannot be written ({reason}): the answer stands, the next one "
         "traces again. Name another folder in CARDFIT_CACHE."
     ),
+    "atlas-damaged": N_(
+        "{file}: this file of the atlas cannot be read ({why}). Reinstall cardfit, or make it anew from a checkout: "
+        "make atlas."
+    ),
+    "atlas-gap": N_(
+        "{model}: the {field} asked for lies outside what is shipped, and {package} is not installed to trace it. "
+        "Install the extra: pip install 'cardfit[trace]'."
+    ),
+    "atlas-fewer-settings": N_(
+        "Some settings (tiles, other attention kernels) are not in the shipped traces and were not tried: "
+        "pip install 'cardfit[trace]' traces them."
+    ),
+    "atlas-other-kernel": N_(
+        "runs another attention kernel, which is not in the shipped traces: pip install 'cardfit[trace]' traces it"
+    ),
     "dry-run-failed": N_(
         "{model}: the pipeline's own code stopped during the dry run: {reason}. "
         "Check the size and frames, or try the model's defaults."

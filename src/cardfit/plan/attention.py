@@ -41,9 +41,11 @@ def as_run(
         return options
     if estimates.trace(closed(first)).more_without_flash_bytes <= MATTERS_BYTES:
         return options
-    return tuple(
-        replace(each, settings=each.settings.model_copy(update={"attention": "efficient"}))
-        for each in options
+    return estimates.traceable(
+        tuple(
+            replace(each, settings=each.settings.model_copy(update={"attention": "efficient"}))
+            for each in options
+        )
     )
 
 

@@ -59,10 +59,13 @@ def make(
     money = currency or main_currency(targets)
     base = closed(given)
     resident = estimates.of(base)
+    every = candidates(given, knobs)
+    options = estimates.traceable(every)
+    untraced = (Note("atlas-fewer-settings"),) if len(options) < len(every) else ()
     question = Question(
         given=given,
         knobs=knobs,
-        candidates=candidates(given, knobs),
+        candidates=options,
         host=host,
         estimates=estimates,
         bfloat16=uses_bfloat16(estimates.trace(base)),
@@ -100,7 +103,7 @@ def make(
         recommended=recommended,
         notes=tuple(
             Said.of(note.code, **note.args)
-            for note in (*facts.notes, *notes, *_bnb_version(ranked), *picks_notes)
+            for note in (*facts.notes, *untraced, *notes, *_bnb_version(ranked), *picks_notes)
         ),
     )
 

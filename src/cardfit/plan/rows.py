@@ -96,6 +96,8 @@ def row_for(target: Target, question: Question) -> Ranked:
         return Ranked(_bare(target, question, "does_not_fit", why, Said.of("plan-try-sdpa")), None)
     host = host_of(target, question.host)
     options = attention.as_run(question.candidates, target, question.estimates)
+    if not options:  # its attention kernel is another one, which only a dry run knows
+        return Ranked(_bare(target, question, "unknown", Said.of("atlas-other-kernel"), None), None)
     choice = choose(options, target, usable, host, question.estimates)
     return _judged_row(target, question, choice, host)
 
@@ -243,7 +245,7 @@ def _near_miss(target: Target, question: Question, choice: Choice, host: Host) -
     helped = _unfragmented(target, question, choice, host)
     if helped is not None:
         return helped
-    freed = _freed(question.given, question.knobs)
+    freed = question.estimates.traceable(_freed(question.given, question.knobs))
     tries = [(freed, host.ram_bytes)] if freed != question.candidates else []
     if host.ram_bytes is not None:
         tries += [(question.candidates, None), (freed, None)]

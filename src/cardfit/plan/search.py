@@ -58,9 +58,12 @@ class Estimates:
     tracer: Tracer
     predictor: Predictor
     replayed: Callable[[int, Settings], None] | None = None
+    # whether a trace can be had: without torch only where the atlas holds it
+    can: Callable[[Settings], bool] | None = None
     _traces: dict[str, Trace] = field(default_factory=dict)
     _found: dict[tuple[str, str | None, int | None], MemoryEstimate] = field(default_factory=dict)
     _ended: dict[tuple[str, str | None], int] = field(default_factory=dict)
+    _floors: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def trace(self, settings: Settings) -> Trace:
         """The trace for ``settings``, made at the first call."""
@@ -69,6 +72,23 @@ class Estimates:
         if name not in self._traces:
             self._traces[name] = self.tracer(key)
         return self._traces[name]
+
+    def traceable(self, options: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """Those of ``options`` whose traces can be had."""
+        if self.can is None:
+            return options
+        keys = {trace_key(each.settings).model_dump_json(): each.settings for each in options}
+        held = {name for name, each in keys.items() if self.can(trace_key(each))}
+        return tuple(each for each in options if trace_key(each.settings).model_dump_json() in held)
+
+    def floor(
+        self, candidate: Candidate, known: Settings, trace: Trace, estimate: MemoryEstimate
+    ) -> int:
+        """`floor_bytes`, which no card changes."""
+        name = (candidate.settings.model_dump_json(), known.model_dump_json())
+        if name not in self._floors:
+            self._floors[name] = floor_bytes(candidate.settings, known, trace, estimate)
+        return self._floors[name]
 
     def of(
         self, settings: Settings, architecture: str | None = None, limit_bytes: int | None = None
@@ -171,7 +191,7 @@ def _judged(
     floors = [0] * len(candidates)
     if known is not None:
         trace, estimate = estimates.trace(known), estimates.of(known)
-        floors = [floor_bytes(each.settings, known, trace, estimate) for each in candidates]
+        floors = [estimates.floor(each, known, trace, estimate) for each in candidates]
     least = min(range(len(candidates)), key=lambda at: _least(candidates[at], floors[at]))
     spent = set[
         str

@@ -321,7 +321,7 @@ def _rows(trace: Trace, replay: Replay) -> tuple[StageMemory, ...]:
                 reserved_bytes=reserved,
                 low_bytes=max(top.allocated, round(reserved * (1 - band["low"]))),
                 high_bytes=round(reserved * (1 + band["high"])),
-                basis="traced",
+                basis=trace.basis,
                 site=_site(trace, top.site),
             )
         )

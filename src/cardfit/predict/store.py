@@ -47,8 +47,8 @@ def kept(
     The replay is told the dtypes that ``model`` is published in.
     """
     placed = settings.model_dump()
-    parts = cache.trace_parts(model, trace.request, trace.settings)
-    name = cache.name_of("estimate", *parts, placed, architecture, limit_bytes, legacy_bnb, bands())
+    parts = cache.trace_parts(model, trace.request, trace.settings, trace.versions)
+    name = cache.name_of("estimate", trace.basis, *parts, placed, architecture, limit_bytes, legacy_bnb, bands())
     found = cache.read(name)
     if found is not None:
         # a damaged file: replay again and write it anew

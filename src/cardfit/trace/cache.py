@@ -26,7 +26,7 @@ from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Trace
 from cardfit.units import MIB
 
-LAYOUT = 11  # of what a file holds, and of the rules that made it
+LAYOUT = 12  # of what a file holds, and of the rules that made it
 MAX_FILE_BYTES = 256 * MIB
 MAX_CONTENT_BYTES = 4 * MAX_FILE_BYTES  # once unpacked
 _SHAPING = {
@@ -74,15 +74,16 @@ def shaping(settings: Settings) -> dict[str, Any]:
     return settings.model_dump(include=_SHAPING)
 
 
-def trace_parts(model: Model, request: ExactRequest, settings: Settings) -> tuple[object, ...]:
-    """Everything that shapes a trace."""
+def trace_parts(
+    model: Model,
+    request: ExactRequest,
+    settings: Settings,
+    made_with: dict[str, str] | None = None,
+) -> tuple[object, ...]:
+    """Everything that shapes a trace; ``made_with`` are its versions, those installed by default."""
     asked = request.model_dump(exclude={"model", "seed", "runtime"})
-    return (
-        model.model_dump(by_alias=True),
-        asked,
-        shaping(settings),
-        versions(adapters=bool(request.loras)),
-    )
+    found = made_with if made_with is not None else versions(adapters=bool(request.loras))
+    return model.model_dump(by_alias=True), asked, shaping(settings), found
 
 
 def read(name: str) -> Any | None:

@@ -42,7 +42,8 @@ def _component(part: Component) -> list[Any]:
     return [part.name, part.kind, part.dtype, modules]
 
 
-def _uncomponent(row: list[Any]) -> Component:
+def component_of(row: list[Any]) -> Component:
+    """A Component from the JSON values that `encode` gave for it."""
     modules = tuple(
         Module(path, kind, tuple((n, s, d) for n, s, d in tensors), linear, block, buffers, *rows)
         for path, kind, tensors, linear, block, buffers, *rows in row[3]
@@ -88,8 +89,8 @@ def decode(data: dict[str, Any], request: ExactRequest, settings: Settings) -> T
         versions=data["versions"],
         pipeline=data["pipeline"],
         offload_sequence=tuple(data["offload_sequence"]),
-        components=tuple(_uncomponent(c) for c in data["components"]),
-        recasts=tuple(_uncomponent(c) for c in data["recasts"]),
+        components=tuple(component_of(c) for c in data["components"]),
+        recasts=tuple(component_of(c) for c in data["recasts"]),
         stages=tuple((s, c) for s, c in data["stages"]),
         streams=streams,
         timeline=timeline,

@@ -131,6 +131,7 @@ class Trace:
     excluded: tuple[
         str, ...
     ] = ()  # components that the pipeline keeps out of model and sequential offload
+    basis: str = "traced"  # or "atlas": composed from shipped formulas
 
     def component(self, name: str) -> Component:
         """The component called ``name``; KeyError when there is none."""

@@ -1,0 +1,141 @@
+"""A model's variants as one file: JSON values, each stream, formula and component once, packed the same every time.
+
+In: variants with their tables. Out: the bytes of `<model>.xz`.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from typing import Any
+
+from fit import Formula
+from survey import Structures, Table, Variant
+
+from cardfit.trace.atlas.layout import LAYOUT
+from cardfit.trace.stream import Op
+
+_SIZED = (Op.BIRTH, Op.WORKSPACE)
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 24}]
+
+
+class _Pool:
+    """Values once each, in order of first use."""
+
+    def __init__(self) -> None:
+        self.index: dict[str, int] = {}
+        self.values: list[Any] = []
+
+    def number(self, value: Any) -> int:
+        name = json.dumps(value, separators=(",", ":"))
+        if name not in self.index:
+            self.index[name] = len(self.values)
+            self.values.append(value)
+        return self.index[name]
+
+
+class Book:
+    """What is written for one model."""
+
+    def __init__(self, structures: Structures) -> None:
+        self.structures = structures
+        self.formulas, self.streams, self.calls = _Pool(), _Pool(), _Pool()
+        self.timelines, self.components = _Pool(), _Pool()
+        self.variants: list[dict[str, Any]] = []
+
+    def formula(self, formula: Formula) -> int:
+        """The number of a formula."""
+        rows = [[*e, c.numerator, c.denominator] for e, c in formula]
+        return self.formulas.number(rows)
+
+    def table(self, table: Table, kind: str) -> dict[str, Any]:
+        """A table; its pieces by number in the pool of ``kind``."""
+        make = self._timeline if kind == "timeline" else self._call
+        numbers = [make(p.structure, [self.formula(f) for f in p.formulas]) for p in table.found]
+        return {
+            "features": list(table.features),
+            "pieces": [[*key, numbers[at]] for key, at in table.pieces.items()],
+        }
+
+    def _events(self, events: Any, sized: Any, number: Any) -> list[int]:
+        flat: list[int] = []
+        for op, a, b, site in events:
+            if op in _SIZED:
+                b = next(sized)
+            elif op == Op.CALL:
+                a = number(a)
+            flat += (op, a, b, site)
+        return flat
+
+    def _call(self, structure: int, formulas: list[int]) -> int:
+        streams, _ = self.structures.all[structure]
+        slots = iter(formulas)
+        more = next(slots)
+        laid = []
+        for component, method, inputs, events, outputs, bindings, work in streams:
+            used = [next(slots) for e in events if e[0] in _SIZED]
+            counts = [[*w, next(slots), next(slots), next(slots)] for w in work]
+            laid.append((component, method, inputs, events, used, outputs, bindings, counts))
+        numbers: dict[int, int] = {}
+
+        def write(n: int) -> int:
+            if n not in numbers:
+                component, method, inputs, events, used, outputs, bindings, counts = laid[n]
+                flat = self._events(events, iter(used), write)
+                numbers[n] = self.streams.number(
+                    [component, method, inputs, flat, list(outputs), _lists(bindings), counts]
+                )
+            return numbers[n]
+
+        return self.calls.number([write(0), more])
+
+    def _timeline(self, structure: int, formulas: list[int]) -> int:
+        (segments, stages, called, recasts), _ = self.structures.all[structure]
+        slots = iter(formulas)
+        rows = []
+        for events, bindings, stride in segments:
+            used = iter([next(slots) for e in events if e[0] in _SIZED])
+            flat = self._events(events, used, lambda a: a)
+            rows.append([flat, _lists(bindings), stride, next(slots)])
+        kept = [self.components.number(_lists(each)) for each in recasts]
+        return self.timelines.number([rows, _lists(stages), list(called), kept])
+
+    def add(
+        self, variant: Variant, components: list[Any], *, task: str, guided: str, more: list[Any]
+    ) -> None:
+        """One variant; ``more`` are the VAE's calls under other settings."""
+        self.variants.append(
+            {
+                "task": task,
+                "guided": guided,
+                "domain": variant.domain.as_json(),
+                "components": [self.components.number(each) for each in components],
+                "pipeline": variant.pipeline,
+                "offload_sequence": list(variant.sequence),
+                "excluded": list(variant.excluded),
+                "notes": [[code, args] for code, args in variant.notes],
+                "timeline": self.table(variant.timeline, "timeline"),
+                "calls": {n: self.table(t, "call") for n, t in variant.calls.items()},
+                "settings": more,
+            }
+        )
+
+    def pack(self, head: dict[str, Any], sites: list[Any]) -> bytes:
+        """The file."""
+        content = {
+            "layout": LAYOUT,
+            **head,
+            "sites": sites,
+            "formulas": self.formulas.values,
+            "components": self.components.values,
+            "streams": self.streams.values,
+            "calls": self.calls.values,
+            "timelines": self.timelines.values,
+            "variants": self.variants,
+        }
+        text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+        return lzma.compress(text.encode(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, filters=FILTERS)
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(each) for each in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,40 @@
+"""The atlas: traces that are shipped as formulas, so that an answer needs neither torch nor a dry run.
+
+A model's file holds, for each task, the structure of what its pipeline does (which storages are born and die in which
+order, which calls are made) and every size as a polynomial of batch, height, width, frames and steps. Each structure
+holds where it was seen; between the points looked at sizes are exact, outside of them there is no answer.
+"""
+
+from __future__ import annotations
+
+from cardfit.library.models import Model
+from cardfit.request import ExactRequest, Settings
+from cardfit.trace.atlas.compose import Gap, compose
+from cardfit.trace.atlas.read import book_of
+from cardfit.trace.stream import Trace
+
+
+def find(model: Model, request: ExactRequest, settings: Settings) -> Trace | Gap:
+    """The Trace of ``request``, or what of it lies outside the atlas. Raises BadFile for a damaged file."""
+    book = book_of(model.id)
+    if book is None or book["entry"] != entry_hash_of(model):
+        return Gap("model")
+    return compose(book, request, settings)
+
+
+def versions_of(model: Model) -> dict[str, str]:
+    """The versions that the model's file was made with; empty where the atlas has none."""
+    book = book_of(model.id)
+    return dict(book["versions"]) if book is not None else {}
+
+
+def entry_hash_of(model: Model) -> str:
+    """The hash of a library entry, worked out once per model."""
+    from cardfit.trace.atlas.read import entry_hash
+
+    if model.id not in _HASHES:
+        _HASHES[model.id] = entry_hash(model)
+    return _HASHES[model.id]
+
+
+_HASHES: dict[str, str] = {}

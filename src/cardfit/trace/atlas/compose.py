@@ -1,0 +1,205 @@
+"""A Trace from the atlas: the pieces that hold at a point, with their formulas worked out there.
+
+In: a model's file (`read`), a request and settings. Out: the Trace that a dry run would give, or a `Gap` that names
+what lies outside. No torch, no numpy.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from cardfit.request import ExactRequest, Settings
+from cardfit.trace.atlas.domain import Domain, Point, key_of
+from cardfit.trace.atlas.layout import EARLY
+from cardfit.trace.coding import component_of
+from cardfit.trace.stream import Binding, Event, Op, Segment, Stream, Trace, Work
+
+_BIRTH, _DEATH, _WORKSPACE, _CALL = (int(o) for o in (Op.BIRTH, Op.DEATH, Op.WORKSPACE, Op.CALL))
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """``field`` of the request or the settings lies outside what the atlas holds."""
+
+    field: str
+
+
+class _Values:
+    """Formulas worked out at one point, each once."""
+
+    def __init__(self, formulas: list[list[list[int]]], point: Point) -> None:
+        self.formulas, self.point = formulas, point
+        self.known: dict[int, float] = {}
+
+    def exact(self, number: int) -> float:
+        """The value of formula ``number``."""
+        found = self.known.get(number)
+        if found is None:
+            b, h, w, f, n = self.point
+            found = 0.0
+            for eb, eh, ew, ef, en, top, bottom in self.formulas[number]:
+                found += b**eb * h**eh * w**ew * f**ef * n**en * top / bottom
+            self.known[number] = found
+        return found
+
+    def whole(self, number: int) -> int:
+        """The same in whole bytes or counts."""
+        return round(self.exact(number))
+
+
+def compose(book: dict[str, Any], request: ExactRequest, settings: Settings) -> Trace | Gap:
+    """The Trace of ``request`` with ``settings`` from a model's ``book``."""
+    variant = _variant(book, request)
+    if isinstance(variant, Gap):
+        return variant
+    domain = Domain.of(variant["domain"])
+    if (field := domain.outside(request)) is not None:
+        return Gap(field)
+    tables = _tables(variant, request, settings)
+    if isinstance(tables, Gap):
+        return tables
+    point = domain.point(request)
+    line = _piece(variant["timeline"], point, domain)
+    if line is None:
+        return Gap("num_inference_steps")
+    values = _Values(book["formulas"], point)
+    segments, stages, called, recasts = book["timelines"][line]
+    streams: list[Stream] = []
+    numbers: dict[int, int] = {}
+    tops, more = [], 0
+    for name in called:
+        number = _piece(tables[name], point, domain)
+        if number is None:
+            return Gap("num_frames" if "frames" in tables[name]["features"] else "batch")
+        top, extra = book["calls"][number]
+        # two calls may be the same piece: they stay two streams, as the dry run has them
+        own: dict[int, int] = {}
+        tops.append(_stream(book, top, values, streams, own))
+        more = max(more, values.whole(extra))
+        numbers |= own
+    components = [component_of(book["components"][n]) for n in variant["components"]]
+    return Trace(
+        request=request,
+        settings=settings,
+        versions=dict(book["versions"]),
+        pipeline=variant["pipeline"],
+        offload_sequence=tuple(variant["offload_sequence"]),
+        components=tuple(components),
+        recasts=tuple(component_of(book["components"][n]) for n in recasts),
+        stages=tuple((stage, component) for stage, component in stages),
+        streams=tuple(streams),
+        timeline=_timeline(segments, values, tops),
+        sites=tuple((op, path) for op, path in book["sites"]),
+        notes=tuple((code, args) for code, args in variant["notes"]),
+        more_without_flash_bytes=more,
+        excluded=tuple(variant["excluded"]),
+        basis="atlas",
+    )
+
+
+def _variant(book: dict[str, Any], request: ExactRequest) -> dict[str, Any] | Gap:
+    found: list[dict[str, Any]] = [v for v in book["variants"] if v["task"] == request.task]
+    if not found:
+        return Gap("task")
+    guided = "on" if request.guidance_scale > 1 else "off"
+    return next((v for v in found if v["guided"] in ("any", guided)), Gap("guidance_scale"))
+
+
+def _tables(
+    variant: dict[str, Any], request: ExactRequest, settings: Settings
+) -> dict[str, Any] | Gap:
+    """The calls' tables, with those of the VAE as the settings have it."""
+    shaping = (settings.dtype, settings.forward_chunking, settings.fuse_qkv, settings.decode_chunk_size)
+    if request.loras:
+        return Gap("loras")
+    for name, value in zip(("dtype", "forward_chunking", "fuse_qkv", "decode_chunk_size"), shaping, strict=True):
+        if value:
+            return Gap(name)
+    if settings.attention != "sdpa":
+        return Gap("attention")
+    if settings.prompt_embeds:
+        return Gap("prompt_embeds")
+    asked = [bool(settings.vae_tiling), settings.vae_tile, settings.vae_overlap]
+    sliced = bool(settings.vae_slicing) and request.batch > 1
+    for held, tables in variant["settings"]:
+        if held == [*asked, sliced]:
+            return {**variant["calls"], **tables}
+    return Gap("vae_tiling" if asked[0] else "vae_slicing")
+
+
+def _piece(table: dict[str, Any], point: Point, domain: Domain) -> int | None:
+    key = list(key_of(point, tuple(table["features"]), domain.many_from))
+    return next((row[-1] for row in table["pieces"] if row[:-1] == key), None)
+
+
+def _bindings(rows: list[list[list[int]]]) -> tuple[Binding, ...]:
+    return tuple(Binding(tuple(inputs), tuple(outputs)) for inputs, outputs in rows)
+
+
+def _stream(
+    book: dict[str, Any], number: int, values: _Values, streams: list[Stream], own: dict[int, int]
+) -> int:
+    """The place among ``streams`` of stream ``number`` and of what it calls."""
+    if number in own:
+        return own[number]
+    component, method, inputs, flat, outputs, bindings, work = book["streams"][number]
+    events: list[Event] = []
+    whole = values.whole
+    items = iter(flat)
+    for op, a, b, site in zip(items, items, items, items, strict=True):
+        if op in (_BIRTH, _WORKSPACE):
+            b = whole(b)
+        elif op == _CALL:
+            a = _stream(book, a, values, streams, own)
+        events.append((op, a, b, site))
+    done = tuple(
+        Work(kind, dtype, values.exact(flop), values.exact(size), whole(launches))
+        for kind, dtype, flop, size, launches in work
+    )
+    streams.append(
+        Stream(component, method, "", inputs, tuple(events), tuple(outputs), _bindings(bindings), done)
+    )
+    own[number] = len(streams) - 1
+    return own[number]
+
+
+def _timeline(segments: list[Any], values: _Values, tops: list[int]) -> tuple[Segment, ...]:
+    repeats = [values.whole(repeat) for _, _, _, repeat in segments]
+    written, real = [0], [0]
+    for (_, _, stride, _), repeat in zip(segments, repeats, strict=True):
+        written.append(written[-1] + stride)
+        real.append(real[-1] + stride * repeat)
+
+    def place(i: int, at: int) -> int:
+        """The id that the recorder would have given."""
+        if i < 0:
+            return i
+        tag, i = divmod(i, EARLY)
+        where = bisect_right(written, i) - 1
+        stride = segments[where][2]
+        last = repeats[where] - 1
+        turn = 0 if where == at or tag == 1 else last if tag == 0 else last + 1 - tag
+        return real[where] + turn * stride + i - written[where]
+
+    out = []
+    for at, (flat, bindings, _, _) in enumerate(segments):
+        events: list[Event] = []
+        items = iter(flat)
+        for op, a, b, site in zip(items, items, items, items, strict=True):
+            if op == _BIRTH:
+                a, b = place(a, at), values.whole(b)
+            elif op == _WORKSPACE:
+                b = values.whole(b)
+            elif op == _DEATH:
+                a = place(a, at)
+            elif op == _CALL:
+                a = tops[a]
+            events.append((op, a, b, site))
+        bound = tuple(
+            Binding(tuple(place(i, at) for i in inputs), tuple(place(i, at) for i in outputs))
+            for inputs, outputs in bindings
+        )
+        out.append(Segment(tuple(events), bound, repeats[at]))
+    return tuple(out)
