@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cardfit.errors import CardfitError, Note
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
+    from cardfit.verbs import check, diff, largest, near_misses, readme, together, verify_readme
 
 __version__ = "0.1.0"
 
@@ -30,16 +31,24 @@ __all__ = [
     "accuracy",
     "autopsy",
     "cards",
+    "check",
+    "diff",
+    "largest",
     "matrix",
     "model",
     "models",
+    "near_misses",
     "offers",
     "plan",
+    "readme",
     "rent",
     "sequence",
+    "together",
     "trace",
+    "verify_readme",
 ]
 
+_VERBS = ("check", "diff", "largest", "near_misses", "readme", "together", "verify_readme")
 _HOMES = {
     "Answer": "cardfit.plan.answer",
     "CardfitError": "cardfit.errors",
@@ -51,6 +60,7 @@ _HOMES = {
     "models": "cardfit.api",
     "rent": "cardfit.api",
     "sequence": "cardfit.api",
+    **dict.fromkeys(_VERBS, "cardfit.verbs"),
 }
 _ROOM_VERBS = frozenset({"accuracy", "autopsy", "cards", "offers", "plan", "trace"})
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
@@ -32,7 +33,7 @@ from cardfit.plan.knobs import Knobs, closed, knobs_of
 from cardfit.plan.make import Facts, make, uses_bfloat16
 from cardfit.plan.matrix import Entry, Matrix, cheapest_first
 from cardfit.plan.matrix import row as matrix_row
-from cardfit.plan.place import Place, own_currency, place_of
+from cardfit.plan.place import Place, own_currency, place_of, within
 from cardfit.plan.prompts import prompt_matters
 from cardfit.plan.rows import Timer
 from cardfit.plan.search import Estimates
@@ -42,6 +43,7 @@ from cardfit.predict.timing import TimeEstimate, seconds
 from cardfit.predict.totals import Totals, head_dim_of, totals
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
+from cardfit.trace import source
 
 if TYPE_CHECKING:
     from cardfit.accuracy.field import FieldAccuracy
@@ -87,13 +89,15 @@ def plan(
     offers_file: Path | None = None,
     outputs_per_month: float | None = None,
     hours_per_week: float | None = None,
+    target_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """Lay one exact request over the cards: verdict, settings, offer and advice for each.
 
     ``settings`` left out means that every knob is open. ``cards`` names the cards to look at (all
     when left out), ``here`` reads this machine (its cards, its RAM, the container's limit).
-    ``ram_bytes`` and ``disk_bytes`` are the host's. ``progress`` is called with what is being done
+    ``ram_bytes`` and ``disk_bytes`` are the host's. ``target_bytes`` is the most device memory to take: of the named
+    cards, else of a card that is nothing but this size. ``progress`` is called with what is being done
     and the share that is done, ``None`` where nobody knows. Raises InputError for an unknown model
     or card, a size the model cannot make, a file that cannot be read, or ``here`` where there is
     no card and none was named; MissingExtra when a dry run is needed and torch or diffusers is not installed.
@@ -102,6 +106,8 @@ def plan(
     catalog = load_cards(cards_file)
     market = load_offers(offers_file, cards=catalog)
     place = place_of(catalog, market, cards, Host(ram_bytes, os, disk_bytes=disk_bytes), here=here)
+    if target_bytes is not None:
+        place = within(place, target_bytes, named=cards is not None or here)
     entry, exact, given, notes = _resolved(request, settings or Settings())
     check_streams(given, (find(catalog, name) for name in cards or ()))
     files_bytes, disk_notes = _files(entry, exact, place)
@@ -279,9 +285,7 @@ def _estimates(
 
     def tracer(settings: Settings) -> Trace:
         try:
-            from cardfit.trace.cache import cached
-
-            found, notes = cached(entry, exact, settings, progress=_tracing(progress))
+            found, notes = source.traced(entry, exact, settings, progress=_tracing(progress))
         except ModuleNotFoundError as missing:
             package = (missing.name or "").partition(".")[0]
             if package not in _EXTRA:
@@ -300,7 +304,7 @@ def _estimates(
             estimate, entry, traced, settings, architecture=architecture, limit_bytes=limit_bytes
         )
 
-    return Estimates(tracer, predictor)
+    return Estimates(tracer, predictor, can=partial(source.can_trace, entry, exact))
 
 
 def _timer(entry: Model, estimates: Estimates, catalog: Mapping[str, Card]) -> Timer:

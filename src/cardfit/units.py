@@ -71,11 +71,20 @@ def human_bytes(size_bytes: float) -> str:
     return f"{size_bytes:.0f} B"
 
 
+def signed_bytes(size_bytes: float) -> str:
+    """A difference in bytes with its sign.
+
+    >>> signed_bytes(3 * 1024**3), signed_bytes(-131072)
+    ('+3.0 GiB', '-128.0 KiB')
+    """
+    return ("+" if size_bytes >= 0 else "") + human_bytes(size_bytes)
+
+
 def human_seconds(seconds: float) -> str:
     """``seconds`` as a person says them.
 
-    >>> human_seconds(3900), human_seconds(75), human_seconds(4.25)
-    ('1 h 05', '1 min 15', '4.2 s')
+    >>> human_seconds(3900), human_seconds(75), human_seconds(4.25), human_seconds(0.0123)
+    ('1 h 05', '1 min 15', '4.2 s', '0.012 s')
     """
     if seconds >= 3600:
         minutes = round(seconds / 60)
@@ -83,7 +92,7 @@ def human_seconds(seconds: float) -> str:
     if seconds >= 60:
         whole = round(seconds)
         return f"{whole // 60} min {whole % 60:02d}"
-    return f"{seconds:.1f} s"
+    return f"{seconds:.1f} s" if seconds >= 0.1 or seconds == 0 else f"{seconds:.2g} s"
 
 
 def human_flop(flop: float) -> str:

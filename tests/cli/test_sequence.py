@@ -31,10 +31,13 @@ def test_without_sequence_every_request_is_planned_by_itself(planned, file, caps
     assert [request.model for request, _, _ in planned] == ["sdxl-base", "flux.1-dev"]
     for _, settings, _ in planned:  # flags go on top of the file's settings
         assert settings.offload == "model" and settings.dtype == {"*": "bfloat16"}
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines.index("") == 2  # one for each, then the card for all
+    assert "cards fit every request" in " ".join(lines[3:])
     assert run(["plan", "--requests", str(file), "--json"]) == 0
     body = json.loads(capsys.readouterr().out)
     assert body["schema"] == "cardfit.plans/1" and len(body["plans"]) == 2
+    assert body["counts"] == [2, 1] and body["cards"][0]["verdict"] == "fits"
 
 
 def test_with_sequence_all_go_to_one_verb(monkeypatch, file, capsys):

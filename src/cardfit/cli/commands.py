@@ -15,6 +15,8 @@ from cardfit.cli import typed
 from cardfit.cli.accuracy import accuracy
 from cardfit.cli.autopsy import autopsy
 from cardfit.cli.cards import list_cards
+from cardfit.cli.check import check
+from cardfit.cli.diff import diff
 from cardfit.cli.flags import (
     As,
     Os,
@@ -24,8 +26,11 @@ from cardfit.cli.flags import (
     disk_bytes,
     outputs_per_month,
     ram_bytes,
+    target_bytes,
 )
+from cardfit.cli.largest import largest
 from cardfit.cli.offers import update_offers
+from cardfit.cli.readme import readme
 from cardfit.cli.rent import rent
 from cardfit.cli.sequence import Asked, one_question, refuse
 from cardfit.cli.sequence import run as run_file
@@ -68,9 +73,11 @@ def plan(
     here: Annotated[bool, _switch("help-here")] = False,
     cards_file: CardsFile = None,
     offers_file: OffersFile = None,
+    target: Annotated[str | None, Parameter(help=say("help-target"))] = None,
+    near_misses: Annotated[bool, _switch("help-near-misses")] = False,
     outputs: Annotated[str | None, Parameter(help=say("help-outputs"))] = None,
     hours_per_week: Annotated[float | None, Parameter(help=say("help-hours"))] = None,
-    check: Annotated[bool, _switch("help-check")] = False,
+    check_: Annotated[bool, Parameter(name="--check", help=say("help-check"), negative=())] = False,
     save: Annotated[Path | None, Parameter(help=say("help-save"))] = None,
     force: Annotated[bool, _switch("help-force")] = False,
     as_: Annotated[As | None, Parameter(name="--as", help=say("help-as"))] = None,
@@ -87,11 +94,13 @@ def plan(
 
     cardfit plan wan2.1-t2v-14b --card l4 --ram 64GB --check
 
+    cardfit plan flux.1-dev --target "24 GiB"
+
     cardfit plan --requests mix.yaml --sequence --card l4
     """
     if json and as_ is not None:
         raise BadRequest("bad-together", one="--json", other=f"--as {as_}")
-    from cardfit import api
+    from cardfit import api, verbs
     from cardfit.report import out
 
     if save is not None and save.exists() and not force:
@@ -105,11 +114,15 @@ def plan(
         "offers_file": offers_file,
         "outputs_per_month": outputs_per_month(outputs),
         "hours_per_week": hours_per_week,
+        "target_bytes": target_bytes(target),
     }
     names = tuple(card) if card else None
     if single is None:
         assert requests is not None
-        refuse({"--save": save, f"--as {as_}": as_, "--all": all_}, "--requests")
+        refuse(
+            {"--save": save, f"--as {as_}": as_, "--all": all_, "--near-misses": near_misses},
+            "--requests",
+        )
         other: dict[str, object] = {
             "--ram": ram,
             "--disk": disk,
@@ -117,19 +130,19 @@ def plan(
             "--outputs": outputs,
             "--hours-per-week": hours_per_week,
         }
-        other |= {"--offers-file": offers_file}
-        what = Asked(requests, sequence, settings, names, cards_file, check, json, other)
+        other |= {"--offers-file": offers_file, "--target": target}
+        what = Asked(requests, sequence, settings, names, cards_file, check_, json, other)
         return run_file(what, request, **more)
     wanted, knobs = asked(single, request, settings)
     with out.progress(quiet=json) as progress:
-        answer = api.plan(
-            wanted, knobs, cards=names, cards_file=cards_file, progress=progress, **more
-        )
+        more |= {"cards_file": cards_file, "progress": progress}
+        answer = api.plan(wanted, knobs, cards=names, **more)
+        answer = verbs.near_misses(answer, **more) if near_misses else answer
     _show(answer, every=all_, as_=as_, json=json)
     if save is not None:
         _save(answer, save, force)
     fits = any(row.verdict == "fits" for row in answer.cards)
-    return DOES_NOT_FIT if check and not fits else ANSWERED
+    return DOES_NOT_FIT if check_ and not fits else ANSWERED
 
 
 def _show(answer: Answer, *, every: bool, as_: As | None, json: bool) -> None:
@@ -362,13 +375,18 @@ def schema(
             "requests",
             "sequence",
             "rent",
+            "plans",
+            "largest",
+            "budget",
+            "check",
+            "diff",
+            "readme",
         ],
         Parameter(help=say("help-schema")),
     ] = "planfile",
     /,
 ) -> int:
-    """The JSON Schema of what cardfit reads (planfile, requests, request, settings) or prints (answer,
-    matrix, accuracy, autopsy, sequence, rent).
+    """The JSON Schema of what cardfit reads (planfile, requests, budget, request, settings) or prints (the rest).
 
     Try:
 
@@ -381,11 +399,17 @@ def schema(
     from cardfit.accuracy.score import Accuracy
     from cardfit.autopsy.result import Autopsy
     from cardfit.plan.answer import Answer
+    from cardfit.plan.check import Check
+    from cardfit.plan.diff import Diff
+    from cardfit.plan.largest import Largest
     from cardfit.plan.matrix import Matrix
+    from cardfit.plan.readme import Readme
     from cardfit.plan.rent_answer import Rent
     from cardfit.plan.sequence import SequenceAnswer
+    from cardfit.plan.together import Together
     from cardfit.report import out
     from cardfit.request import PlanFile, Request, Settings
+    from cardfit.request.budget import Budget
     from cardfit.request.mix import RequestsFile
 
     known: dict[str, type[BaseModel]] = {
@@ -399,9 +423,15 @@ def schema(
         "requests": RequestsFile,
         "sequence": SequenceAnswer,
         "rent": Rent,
+        "plans": Together,
+        "largest": Largest,
+        "budget": Budget,
+        "check": Check,
+        "diff": Diff,
+        "readme": Readme,
     }
-    printed = name in ("answer", "matrix", "accuracy", "autopsy", "sequence", "rent")
-    mode: Literal["serialization", "validation"] = "serialization" if printed else "validation"
+    read = name in ("planfile", "requests", "budget", "request", "settings")
+    mode: Literal["serialization", "validation"] = "validation" if read else "serialization"
     out.write(json_.dumps(known[name].model_json_schema(mode=mode), indent=2, ensure_ascii=False))
     return ANSWERED
 
@@ -410,11 +440,15 @@ COMMANDS: Sequence[Any] = (
     plan,
     matrix,
     trace,
+    largest,
     models,
     cards,
     offers,
     rent,
     accuracy,
     autopsy,
+    check,
+    diff,
+    readme,
     schema,
 )

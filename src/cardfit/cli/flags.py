@@ -199,15 +199,7 @@ def loras(tokens: Sequence[str]) -> list[dict[str, Any]]:
 
 def ram_bytes(text: str | None) -> int | None:
     """Bytes of host RAM; memory is sold in powers of two. Raises BadRequest."""
-    if text is None:
-        return None
-    try:
-        size = parse_bytes(text, memory=True)
-    except ValueError:
-        size = 0
-    if size <= 0:
-        raise BadRequest("bad-ram", asked=text)
-    return size
+    return _size(text, "bad-ram", memory=True)
 
 
 def disk_bytes(text: str | None) -> int | None:
@@ -216,14 +208,27 @@ def disk_bytes(text: str | None) -> int | None:
     >>> disk_bytes("200GB"), disk_bytes(None)
     (200000000000, None)
     """
+    return _size(text, "bad-disk", memory=False)
+
+
+def target_bytes(text: str | None) -> int | None:
+    """Bytes of device memory to stay within. Raises BadRequest.
+
+    >>> target_bytes("24 GiB") == target_bytes("24GB")
+    True
+    """
+    return _size(text, "bad-target", memory=True)
+
+
+def _size(text: str | None, code: str, *, memory: bool) -> int | None:
     if text is None:
         return None
     try:
-        size = parse_bytes(text)
+        size = parse_bytes(text, memory=memory)
     except ValueError:
         size = 0
     if size <= 0:
-        raise BadRequest("bad-disk", asked=text)
+        raise BadRequest(code, asked=text)
     return size
 
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cardfit.cli.flags import RequestFlags, SettingsFlags, asked
 from cardfit.errors import BadRequest
 from cardfit.messages import say
 from cardfit.request.mix import RequestsFile, read_requests_file
 from cardfit.request.read import validate_settings
-
-if TYPE_CHECKING:
-    from cardfit.plan.answer import Answer
 
 _ANSWERED, _DOES_NOT_FIT = 0, 1
 
@@ -88,25 +85,20 @@ def _merged(found: RequestsFile, flags: SettingsFlags) -> RequestsFile:
 
 
 def _each(found: RequestsFile, what: Asked, more: Mapping[str, Any]) -> int:
-    """One line for each request, in the order of the file."""
-    from cardfit import api
+    """One line for each request, in the order of the file, then the card that runs all of them."""
+    from cardfit import verbs
     from cardfit.report import dump, line, out
+    from cardfit.report import together as page
 
-    answers: list[Answer] = []
-    for each in found.requests:
-        with out.progress(quiet=what.json) as progress:
-            answer = api.plan(
-                each.request,
-                found.settings,
-                cards=what.cards,
-                cards_file=what.cards_file,
-                progress=progress,
-                **more,
-            )
-        answers.append(answer)
-        if not what.json:
-            out.write(line.line(answer, out.style_of()))
+    with out.progress(quiet=what.json) as progress:
+        answer = verbs.together(
+            found, cards=what.cards, cards_file=what.cards_file, progress=progress, **more
+        )
     if what.json:
-        out.write(dump.many("plans", answers))
-    fit = all(any(row.verdict == "fits" for row in answer.cards) for answer in answers)
+        out.write(dump.one(answer))
+    else:
+        style = out.style_of()
+        out.write([line.line(each, style) for each in answer.plans])
+        out.write(page.lines(answer, style))
+    fit = all(any(row.verdict == "fits" for row in each.cards) for each in answer.plans)
     return _DOES_NOT_FIT if what.check and not fit else _ANSWERED

@@ -23,6 +23,7 @@ from cardfit.messages import (
     report,
     request,
     trace,
+    verbs,
 )
 
 TEXTS: dict[str, str] = {
@@ -38,6 +39,7 @@ TEXTS: dict[str, str] = {
         accuracy,
         autopsy,
         rent,
+        verbs,
         report,
         cli,
     )

@@ -6,7 +6,7 @@ TEXTS: dict[str, str] = {
     # the file
     "planfile-not-read": N_("{path}: cannot be read ({why}). Check the path."),
     "planfile-too-large": N_(
-        "{path}: larger than {limit} bytes, so it is not a plan file. Check the path."
+        "{path}: larger than {limit} bytes, more than such a file holds. Check the path."
     ),
     "planfile-not-text": N_("{path}: not a text file in UTF-8 (byte {byte}). Check the path."),
     "planfile-empty": N_("{path}: empty. It needs at least: request, and below it model."),

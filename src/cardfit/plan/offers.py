@@ -28,10 +28,12 @@ def hourly(offer: OfferRow) -> float:
 def money_text(amount: float, currency: str) -> str:
     """An amount with its currency.
 
-    >>> money_text(0.4, "USD"), money_text(286, "EUR"), money_text(0.0014, "USD")
-    ('$0.40', '286 EUR', '$0.0014')
+    >>> money_text(0.4, "USD"), money_text(286, "EUR"), money_text(0.0014, "USD"), money_text(2.3e-5, "USD")
+    ('$0.40', '286 EUR', '$0.0014', '$0.000023')
     """
-    digits = 0 if amount >= 100 else 2 if amount >= 0.1 or amount == 0 else 4
+    digits = (
+        0 if amount >= 100 else 2 if amount >= 0.1 or amount == 0 else 4 if amount >= 1e-3 else 6
+    )
     text = f"{amount:.{digits}f}"
     sign = _SIGNS.get(currency)
     return f"{sign}{text}" if sign else f"{text} {currency}"

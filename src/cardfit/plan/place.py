@@ -11,12 +11,17 @@ from datetime import date
 
 from cardfit.cards import detect, find, unverified_reason, usable
 from cardfit.cards.card import Card
+from cardfit.cards.usable import CONTEXT_HIGH_BYTES, CONTEXT_LIKELY_BYTES, CONTEXT_LOW_BYTES
 from cardfit.errors import BadRequest, Note
+from cardfit.messages import say
 from cardfit.offers import Offer
 from cardfit.plan.around import container_limit
 from cardfit.plan.offers import offer_rows
 from cardfit.plan.target import Band, Target
 from cardfit.plan.verdict import Host, Os
+from cardfit.units import human_bytes
+
+TARGET = "target"  # the id of a card that is nothing but a size
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,37 @@ def _target(
         target,
         total=Band(*(max(0, each - tenants) for each in (total.low, total.likely, total.high))),
         context=Band(context.low, context.likely, context.high),
+    )
+
+
+def within(place: Place, target_bytes: int, *, named: bool) -> Place:
+    """``place`` with ``target_bytes`` of device memory, the CUDA context included: all that a card of it may take.
+
+    Where no card was named the target is the card: NVIDIA's rules, no machine and no price. Raises BadRequest for less
+    than a context takes.
+    """
+    if target_bytes <= CONTEXT_HIGH_BYTES:
+        raise BadRequest("target-too-small", least=human_bytes(CONTEXT_HIGH_BYTES))
+    if named:
+        return replace(place, targets=tuple(_cut(each, target_bytes) for each in place.targets))
+    only = Target(
+        card=TARGET,
+        name=say("target-name", {"size": human_bytes(target_bytes)}),
+        memory_bytes=target_bytes,
+        architecture=None,
+        compute_capability=None,
+        total=Band(target_bytes, target_bytes, target_bytes),
+        context=Band(CONTEXT_LOW_BYTES, CONTEXT_LIKELY_BYTES, CONTEXT_HIGH_BYTES),
+    )
+    return replace(place, targets=(only,), notes=(*place.notes, Note("target-is")))
+
+
+def _cut(target: Target, most: int) -> Target:
+    room = target.total
+    if room is None:
+        return target
+    return replace(
+        target, total=Band(*(min(each, most) for each in (room.low, room.likely, room.high)))
     )
 
 

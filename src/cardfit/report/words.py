@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from cardfit.messages import TEXTS, say
+from cardfit.plan.again import command as command
 from cardfit.plan.answer import Answer, CardRow, Money, OfferRow, Pick, Price, Verdict
 from cardfit.plan.knobs import offload_details
 from cardfit.plan.offers import money_text
@@ -178,17 +179,6 @@ def price(offer: OfferRow | None, between: str = "  ") -> str:
     if offer.spot:
         text = say("price-spot", {"price": text})
     return f"{text}{between}{say('age-days', {'days': offer.age_days})}"
-
-
-def command(request: ExactRequest) -> list[str]:
-    """The words of a command that asks for ``request`` again."""
-    words = ["cardfit", "plan", request.model]
-    words += ["--width", str(request.width), "--height", str(request.height)]
-    if request.num_frames > 1:
-        words += ["--num-frames", str(request.num_frames)]
-    if request.batch > 1:
-        words += ["--batch", str(request.batch)]
-    return [*words, "--steps", str(request.num_inference_steps)]
 
 
 def command_lines(words: list[str], width: int) -> list[str]:

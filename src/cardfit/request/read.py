@@ -59,7 +59,7 @@ def read_fields(path: Path) -> tuple[Any, Lines]:
 
     Raises BadFile when the file cannot be read as YAML of plain values.
     """
-    node = _compose(path, _text(path))
+    node = _compose(path, read_text(path))
     lines: Lines = {}
     if node is None:
         return None, lines
@@ -77,15 +77,22 @@ def validate_fields(
 def write_plan_file(path: str | Path, plan: PlanFile, *, force: bool = False) -> None:
     """Write ``plan`` as YAML to ``path``, whole or not at all; only fields that were set stand in it.
 
-    Raises BadFile when the file exists and ``force`` is not given, or when it cannot be written.
+    Raises BadFile as `write_whole` does.
     """
     import yaml
 
+    fields = plan.model_dump(mode="json", exclude_unset=True)
+    write_whole(path, yaml.safe_dump(fields, sort_keys=False, allow_unicode=True), force=force)
+
+
+def write_whole(path: str | Path, text: str, *, force: bool = False) -> None:
+    """Write ``text`` to ``path``, whole or not at all.
+
+    Raises BadFile when the file exists and ``force`` is not given, or when it cannot be written.
+    """
     path = Path(path)
     if path.exists() and not force:
         raise BadFile("planfile-exists", path=str(path))
-    fields = plan.model_dump(mode="json", exclude_unset=True)
-    text = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with temporary.open("x", encoding="utf-8") as stream:
@@ -152,14 +159,15 @@ class _Where:
         return Note("in-file", {"path": self.path}).text
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path, limit: int = MAX_FILE_BYTES) -> str:
+    """The text of the file at ``path``. Raises BadFile for one that has more than ``limit`` bytes or is no UTF-8."""
     try:
         with path.open("rb") as stream:
-            raw = stream.read(MAX_FILE_BYTES + 1)
+            raw = stream.read(limit + 1)
     except OSError as error:
         raise BadFile("planfile-not-read", path=str(path), why=_reason(error)) from error
-    if len(raw) > MAX_FILE_BYTES:
-        raise BadFile("planfile-too-large", path=str(path), limit=MAX_FILE_BYTES)
+    if len(raw) > limit:
+        raise BadFile("planfile-too-large", path=str(path), limit=limit)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:

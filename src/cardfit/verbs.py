@@ -1,0 +1,258 @@
+"""The public verbs that ask `plan` more than once: largest, near_misses, together, check, diff and the rest.
+
+In: a request and its limits. Out: the value that the command of the same name prints as JSON. What is asked and how the
+answers are put together is the business of `cardfit.plan`; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cardfit import api
+from cardfit.cards.usable import CONTEXT_HIGH_BYTES
+from cardfit.errors import BadRequest
+from cardfit.library.rules import resolve
+from cardfit.messages import say
+from cardfit.request import Request, Settings
+from cardfit.request.read import read_plan_file
+from cardfit.units import GIB, MIB
+
+if TYPE_CHECKING:
+    from cardfit.plan.answer import Answer, CardRow, Seconds
+    from cardfit.plan.check import Check
+    from cardfit.plan.diff import Diff
+    from cardfit.plan.largest import Largest
+    from cardfit.plan.readme import Kind, Readme, ReadmeCheck
+    from cardfit.plan.together import Together
+    from cardfit.plan.vary import Vary
+    from cardfit.request.budget import Budget
+    from cardfit.request.mix import RequestsFile
+
+__all__ = ["check", "diff", "largest", "near_misses", "readme", "together", "verify_readme"]
+
+Progress = Callable[[str, float | None], None]
+_LEAST_HOPS = (
+    6  # times that less memory is asked for, each time less than what was found by `_LEAST_STEP`
+)
+_LEAST_STEP = 128 * MIB
+
+
+def largest(
+    request: Request | str,
+    settings: Settings | None = None,
+    *,
+    vary: Vary,
+    card: str | None = None,
+    target_bytes: int | None = None,
+    most: int | None = None,
+    progress: Progress | None = None,
+    **more: Any,
+) -> Largest:
+    """The largest ``vary`` (frames, size at the asked aspect ratio, batch) that ``card`` or ``target_bytes`` holds.
+
+    ``request`` says everything else and where the search starts; ``most`` where it ends (frames, pixels of the longer
+    side, outputs). ``more`` goes to `plan` (``ram_bytes``, ``disk_bytes``, ``os``, ``here``, files). Raises as `plan`
+    does, and BadRequest where the model has nothing to vary or neither or several cards are meant.
+    """
+    from cardfit.plan.largest import make_largest
+    from cardfit.plan.vary import steps
+
+    asked = Request(model=request) if isinstance(request, str) else request
+    given = settings or Settings()
+    if card is None and target_bytes is None and not more.get("here"):
+        raise BadRequest("largest-needs-card")
+    if most is not None and most < 1:
+        raise BadRequest("largest-bad-most", most=most)
+    entry = api.model(asked.model)
+    exact, _ = resolve(entry, asked)
+    values = steps(entry, exact, vary, most)
+
+    def ask(one: Request, count: int) -> Answer:
+        answer = api.plan(
+            one,
+            given,
+            cards=None if card is None else [card],
+            target_bytes=target_bytes,
+            progress=_said(progress, "largest-progress", count=count + 1),
+            **more,
+        )
+        if len(answer.cards) > 1:  # of this machine
+            names = ", ".join(row.card for row in answer.cards)
+            raise BadRequest("largest-several-cards", cards=names)
+        return answer
+
+    return make_largest(exact, given, vary, values, ask)
+
+
+def near_misses(answer: Answer, *, progress: Progress | None = None, **more: Any) -> Answer:
+    """``answer`` with the nearest job that fits in `near_miss` of a few red and tight rows, and what was tried.
+
+    ``more`` goes to `plan` and should be what the answer was made with (``target_bytes``, ``ram_bytes``, files).
+    Slow: each smaller job is planned.
+    """
+    from cardfit.library.load import all_models
+    from cardfit.plan.nearest import with_near_misses
+
+    plan = partial(api.plan, progress=progress, **more)
+    return with_near_misses(answer, api.model(answer.model.id), all_models(), plan)
+
+
+def together(
+    requests: RequestsFile | Path, *, progress: Progress | None = None, **more: Any
+) -> Together:
+    """Each request of a file over the cards, and which card runs all of them, the cheapest named.
+
+    ``more`` goes to `plan`. Raises as `plan` does; BadFile for a file that cannot be read.
+    """
+    from cardfit.plan.together import together as made
+    from cardfit.request.mix import read_requests_file
+
+    found = read_requests_file(requests) if isinstance(requests, Path) else requests
+    answers = []
+    for at, each in enumerate(found.requests):
+        within = _said(progress, "together-progress", at=at + 1, count=len(found.requests))
+        answers.append(api.plan(each.request, found.settings, progress=within, **more))
+    return made(answers, [each.count for each in found.requests])
+
+
+def check(budget: Budget | Path, *, progress: Progress | None = None, **more: Any) -> Check:
+    """Requests against their limits in memory, seconds and money.
+
+    ``more`` goes to `plan` (``ram_bytes``, ``disk_bytes``, ``os``, files). Raises as `plan` does; BadFile and
+    BadRequest for a budget that cannot be read.
+    """
+    from cardfit.plan.check import check_row, make_check
+    from cardfit.request.budget import read_budget
+
+    found = read_budget(budget) if isinstance(budget, Path) else budget
+    rows, versions, notes = [], dict[str, str](), []
+    for at, each in enumerate(found.requests):
+        answer = api.plan(
+            each.request,
+            found.settings_of(each),
+            cards=None if each.card is None else [each.card],
+            target_bytes=each.max_peak_bytes,
+            progress=_said(progress, "check-progress", at=at + 1, count=len(found.requests)),
+            **more,
+        )
+        rows.append(check_row(at + 1, each, answer))
+        versions |= answer.versions
+        notes += [note for note in answer.notes if note.code in _CHECK_NOTES and note not in notes]
+    return make_check(rows, versions, notes)
+
+
+# notes of a plan that a check hands on: what it did not count, and rules that changed a request
+_CHECK_NOTES = frozenset(
+    {"plan-left-out", "plan-comfyui", "side-becomes", "size-becomes", "frames-become"}
+)
+
+
+def diff(before: Answer | Path, after: Answer | Path, *, progress: Progress | None = None) -> Diff:
+    """What differs between two answers: stages, cards, versions, settings.
+
+    A path is a file of ``plan --json``, or a plan file (YAML, ``plan --save``), which is planned first. Raises BadFile
+    for anything else, and as `plan` does.
+    """
+    from cardfit.plan.diff import make_diff, read_answer
+
+    def answer(given: Answer | Path) -> Answer:
+        if not isinstance(given, Path):
+            return given
+        if given.suffix not in (".yaml", ".yml"):
+            return read_answer(given)
+        found = read_plan_file(given)
+        return api.plan(found.request, found.settings, progress=progress)
+
+    return make_diff(answer(before), answer(after))
+
+
+def readme(
+    request: Request | str,
+    *,
+    card: str | None = None,
+    progress: Progress | None = None,
+    **more: Any,
+) -> Readme:
+    """Three rows for a README: full precision, at least a quarter less, the least that any setting needs.
+
+    ``card`` times them (the cheapest that holds the first row when left out). ``more`` goes to `plan` (files). Raises
+    as `plan` does.
+    """
+    from cardfit.plan import readme as rows
+
+    asked = Request(model=request) if isinstance(request, str) else request
+    vae = api.model(asked.model).vae
+    full = Settings(
+        offload="none",
+        vae_tiling=False if vae.tiling and not vae.tiling_required else None,
+        vae_slicing=False if vae.slicing else None,
+    )
+
+    def row_of(kind: Kind, settings: Settings, size: int) -> CardRow:
+        told = _said(progress, "readme-progress", row=say(f"readme-{kind}", {"settings": ""}))
+        return api.plan(asked, settings, target_bytes=size, progress=told, **more).cards[0]
+
+    answer = api.plan(asked, full, progress=progress, **more)
+    peak = answer.peak.device_bytes
+    first = row_of("full", full, 2 * peak)
+    less = row_of("less", Settings(), round(rows.LESS_SHARE * peak))
+    least = _least(lambda size: row_of("least", Settings(), size))
+    timer = rows.reference_card(answer, card)
+
+    def seconds(settings: Settings | None) -> Seconds | None:
+        if timer is None or settings is None:
+            return None
+        row = api.plan(asked, settings, cards=[timer], progress=progress, **more).cards[0]
+        return row.seconds if row.settings == settings else None  # the card holds it otherwise only
+
+    found: list[tuple[Kind, CardRow, Seconds | None]] = [("full", first, seconds(first.settings))]
+    if less.verdict in ("fits", "tight") and less.settings != least.settings:
+        found.append(("less", less, seconds(less.settings)))
+    found.append(("least", least, seconds(least.settings)))
+    question = rows.Question(request=asked, card=card)
+    return rows.make_readme(question, answer, found, timer, [rows.timed_note(answer, timer)])
+
+
+def _least(row_of: Callable[[int], CardRow]) -> CardRow:
+    """The row that takes least: less is asked for until nothing holds it without freeing its cache."""
+    found = row_of(GIB)
+    for _ in range(_LEAST_HOPS):
+        size = (found.device_bytes or 0) - _LEAST_STEP
+        if size <= CONTEXT_HIGH_BYTES:
+            break
+        row = row_of(size)
+        if row.verdict not in ("fits", "tight") or row.why.code == "plan-tight-limit":
+            break
+        found = row
+    return found
+
+
+def verify_readme(file: Path, *, progress: Progress | None = None, **more: Any) -> ReadmeCheck:
+    """Whether the rows between the markers of ``file`` still come out; ``more`` goes to `plan`.
+
+    Raises BadFile for a file without markers or with one that cannot be read, and as `plan` does.
+    """
+    from cardfit.plan import readme as rows
+    from cardfit.plan.answer import Said
+
+    found = rows.blocks(file)
+    moved, notes = list[rows.Moved](), []
+    for block in found:
+        asked = block.question
+        now = readme(asked.request, card=asked.card, progress=progress, **more)
+        moved += rows.moved(block, now)
+        if rows.other_versions(block, now):
+            notes.append(Said.of("readme-versions", line=block.line))
+    return rows.ReadmeCheck(
+        file=str(file), blocks=len(found), kept=not moved, moved=tuple(moved), notes=tuple(notes)
+    )
+
+
+def _said(progress: Progress | None, code: str, **args: object) -> Progress | None:
+    """``progress`` with which of many plans it is in front."""
+    if progress is None:
+        return None
+    return lambda what, share: progress(say(code, {**args, "what": what}), share)
