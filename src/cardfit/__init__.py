@@ -2,8 +2,8 @@
 
 The verbs of the command line under the same names: ``cardfit.plan(request, settings)`` and the rest. Everything is
 loaded when it is first used, so that ``import cardfit`` costs nothing. ``accuracy``, ``autopsy``, ``plan``,
-``trace``, ``cards`` and ``offers`` are rooms of the house and verbs at once: the package can be imported from
-and called.
+``trace``, ``records``, ``cards`` and ``offers`` are rooms of the house and verbs at once: the package can be imported
+from and called.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cardfit.api import matrix, model, models, rent, sequence
+    from cardfit.api import (
+        calibrate,
+        choose,
+        matrix,
+        model,
+        models,
+        probe,
+        record,
+        rent,
+        run,
+        sequence,
+        sweep,
+    )
     from cardfit.errors import CardfitError, Note
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
@@ -29,14 +41,21 @@ __all__ = [
     "Settings",
     "accuracy",
     "autopsy",
+    "calibrate",
     "cards",
+    "choose",
     "matrix",
     "model",
     "models",
     "offers",
     "plan",
+    "probe",
+    "record",
+    "records",
     "rent",
+    "run",
     "sequence",
+    "sweep",
     "trace",
 ]
 
@@ -46,13 +65,19 @@ _HOMES = {
     "Note": "cardfit.errors",
     "Request": "cardfit.request",
     "Settings": "cardfit.request",
+    "calibrate": "cardfit.api",
+    "choose": "cardfit.api",
     "matrix": "cardfit.api",
     "model": "cardfit.api",
     "models": "cardfit.api",
+    "probe": "cardfit.api",
+    "record": "cardfit.api",
     "rent": "cardfit.api",
+    "run": "cardfit.api",
     "sequence": "cardfit.api",
+    "sweep": "cardfit.api",
 }
-_ROOM_VERBS = frozenset({"accuracy", "autopsy", "cards", "offers", "plan", "trace"})
+_ROOM_VERBS = frozenset({"accuracy", "autopsy", "cards", "offers", "plan", "records", "trace"})
 
 
 class _VerbRoom(ModuleType):

@@ -14,7 +14,9 @@ from cyclopts import Parameter
 from cardfit.cli import typed
 from cardfit.cli.accuracy import accuracy
 from cardfit.cli.autopsy import autopsy
+from cardfit.cli.calibrate import calibrate
 from cardfit.cli.cards import list_cards
+from cardfit.cli.choose import choose
 from cardfit.cli.flags import (
     As,
     Os,
@@ -26,9 +28,13 @@ from cardfit.cli.flags import (
     ram_bytes,
 )
 from cardfit.cli.offers import update_offers
+from cardfit.cli.probe import probe
+from cardfit.cli.records import records
 from cardfit.cli.rent import rent
+from cardfit.cli.run import run
 from cardfit.cli.sequence import Asked, one_question, refuse
 from cardfit.cli.sequence import run as run_file
+from cardfit.cli.sweep import sweep
 from cardfit.errors import BadFile, BadRequest
 from cardfit.messages import say
 from cardfit.request import Dtype, Task
@@ -362,13 +368,19 @@ def schema(
             "requests",
             "sequence",
             "rent",
+            "record",
+            "sweepfile",
+            "sweep",
+            "choice",
+            "calibration",
+            "probe",
         ],
         Parameter(help=say("help-schema")),
     ] = "planfile",
     /,
 ) -> int:
-    """The JSON Schema of what cardfit reads (planfile, requests, request, settings) or prints (answer,
-    matrix, accuracy, autopsy, sequence, rent).
+    """The JSON Schema of what cardfit reads (planfile, requests, sweepfile, request, settings) or prints (answer,
+    matrix, accuracy, autopsy, sequence, rent, record, sweep, choice, calibration, probe).
 
     Try:
 
@@ -380,10 +392,16 @@ def schema(
 
     from cardfit.accuracy.score import Accuracy
     from cardfit.autopsy.result import Autopsy
+    from cardfit.measure.choose import Choice
+    from cardfit.measure.probe import Probe
+    from cardfit.measure.sweep import Sweep
+    from cardfit.measure.sweep_file import SweepFile
     from cardfit.plan.answer import Answer
     from cardfit.plan.matrix import Matrix
     from cardfit.plan.rent_answer import Rent
     from cardfit.plan.sequence import SequenceAnswer
+    from cardfit.predict.calibration import Calibration
+    from cardfit.records.models import Record
     from cardfit.report import out
     from cardfit.request import PlanFile, Request, Settings
     from cardfit.request.mix import RequestsFile
@@ -399,9 +417,15 @@ def schema(
         "requests": RequestsFile,
         "sequence": SequenceAnswer,
         "rent": Rent,
+        "record": Record,
+        "sweepfile": SweepFile,
+        "sweep": Sweep,
+        "choice": Choice,
+        "calibration": Calibration,
+        "probe": Probe,
     }
-    printed = name in ("answer", "matrix", "accuracy", "autopsy", "sequence", "rent")
-    mode: Literal["serialization", "validation"] = "serialization" if printed else "validation"
+    read = name in ("planfile", "requests", "sweepfile", "request", "settings")
+    mode: Literal["serialization", "validation"] = "validation" if read else "serialization"
     out.write(json_.dumps(known[name].model_json_schema(mode=mode), indent=2, ensure_ascii=False))
     return ANSWERED
 
@@ -414,6 +438,12 @@ COMMANDS: Sequence[Any] = (
     cards,
     offers,
     rent,
+    run,
+    sweep,
+    choose,
+    calibrate,
+    records,
+    probe,
     accuracy,
     autopsy,
     schema,

@@ -17,6 +17,7 @@ from cardfit.plan.around import container_limit
 from cardfit.plan.offers import offer_rows
 from cardfit.plan.target import Band, Target
 from cardfit.plan.verdict import Host, Os
+from cardfit.predict import calibration
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def _target(
     )
     if reason is not None or card.memory_bytes is None:
         return target
-    room = usable(card)
+    room = usable(card, **calibration.context(card.id))
     # what CUDA's total leaves out of the driver's memory is in ``used_bytes`` already
     tenants = max(0, used_bytes - (card.memory_bytes - room.total.likely))
     total, context = room.total, room.context
