@@ -2,8 +2,8 @@
 
 The verbs of the command line under the same names: ``cardfit.plan(request, settings)`` and the rest. Everything is
 loaded when it is first used, so that ``import cardfit`` costs nothing. ``accuracy``, ``autopsy``, ``plan``,
-``trace``, ``cards`` and ``offers`` are rooms of the house and verbs at once: the package can be imported from
-and called.
+``trace``, ``records``, ``cards`` and ``offers`` are rooms of the house and verbs at once: the package can be imported
+from and called.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cardfit.api import matrix, model, models, rent, sequence
+    from cardfit.api import (
+        calibrate,
+        choose,
+        matrix,
+        model,
+        models,
+        probe,
+        record,
+        rent,
+        run,
+        sequence,
+        sweep,
+    )
     from cardfit.errors import CardfitError, Note
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
@@ -30,8 +42,10 @@ __all__ = [
     "Settings",
     "accuracy",
     "autopsy",
+    "calibrate",
     "cards",
     "check",
+    "choose",
     "diff",
     "largest",
     "matrix",
@@ -40,9 +54,14 @@ __all__ = [
     "near_misses",
     "offers",
     "plan",
+    "probe",
     "readme",
+    "record",
+    "records",
     "rent",
+    "run",
     "sequence",
+    "sweep",
     "together",
     "trace",
     "verify_readme",
@@ -55,14 +74,20 @@ _HOMES = {
     "Note": "cardfit.errors",
     "Request": "cardfit.request",
     "Settings": "cardfit.request",
+    "calibrate": "cardfit.api",
+    "choose": "cardfit.api",
     "matrix": "cardfit.api",
     "model": "cardfit.api",
     "models": "cardfit.api",
+    "probe": "cardfit.api",
+    "record": "cardfit.api",
     "rent": "cardfit.api",
+    "run": "cardfit.api",
     "sequence": "cardfit.api",
     **dict.fromkeys(_VERBS, "cardfit.verbs"),
+    "sweep": "cardfit.api",
 }
-_ROOM_VERBS = frozenset({"accuracy", "autopsy", "cards", "offers", "plan", "trace"})
+_ROOM_VERBS = frozenset({"accuracy", "autopsy", "cards", "offers", "plan", "records", "trace"})
 
 
 class _VerbRoom(ModuleType):

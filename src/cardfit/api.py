@@ -24,6 +24,11 @@ from cardfit.library.load import all_models
 from cardfit.library.load import load as load_model
 from cardfit.library.models import Model
 from cardfit.library.rules import resolve, settings_allowed
+from cardfit.measure.calibrate import calibrate
+from cardfit.measure.choosing import choose
+from cardfit.measure.probing import probe
+from cardfit.measure.sweeping import sweep
+from cardfit.measure.verbs import record, run
 from cardfit.messages import say
 from cardfit.offers import Offer
 from cardfit.offers import load as load_offers
@@ -38,9 +43,11 @@ from cardfit.plan.prompts import prompt_matters
 from cardfit.plan.rows import Timer
 from cardfit.plan.search import Estimates
 from cardfit.plan.verdict import Host, Os
+from cardfit.predict import calibration
 from cardfit.predict.alloc_conf import parse_alloc_conf
 from cardfit.predict.timing import TimeEstimate, seconds
 from cardfit.predict.totals import Totals, head_dim_of, totals
+from cardfit.records.verbs import listed as records
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
 from cardfit.trace import source
@@ -60,14 +67,21 @@ if TYPE_CHECKING:
 __all__ = [
     "accuracy",
     "autopsy",
+    "calibrate",
     "cards",
+    "choose",
     "matrix",
     "model",
     "models",
     "offers",
     "plan",
+    "probe",
+    "record",
+    "records",
     "rent",
+    "run",
     "sequence",
+    "sweep",
     "trace",
 ]
 
@@ -125,7 +139,14 @@ def plan(
         _facts(
             entry,
             base,
-            (*place.notes, *notes, *disk_notes, *_prompt(entry, base), *said),
+            (
+                *place.notes,
+                *notes,
+                *disk_notes,
+                *_prompt(entry, base),
+                *said,
+                *calibration.notes(target.card for target in place.targets),
+            ),
             files_bytes,
         ),
         currency=own_currency(market),
@@ -320,7 +341,9 @@ def _timer(entry: Model, estimates: Estimates, catalog: Mapping[str, Card]) -> T
         if id(traced) not in work:
             work[id(traced)] = totals(traced, head_dim=head_dim)
         found = work[id(traced)]
-        return seconds(found, settings, known) if any(each.work for each in found.stages) else None
+        if not any(each.work for each in found.stages):
+            return None
+        return seconds(found, settings, known, correction=calibration.correction(card))
 
     return time
 

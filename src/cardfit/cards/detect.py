@@ -103,7 +103,7 @@ def here(
         devices=tuple(device for device, _ in devices),
         ram_bytes=(ram or (lambda: ram_bytes(root)))(),
         ram_limit_bytes=ram_limit_bytes(root),
-        disk_free_bytes=_disk_free(folder),
+        disk_free_bytes=disk_free_bytes(folder),
         os=(system or platform.system()).lower(),
         driver=driver,
         notes=(*notes, *(note for _, note in found if note is not None)),
@@ -264,7 +264,8 @@ def _text(value: str | bytes | None) -> str | None:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _disk_free(folder: Path) -> int | None:
+def disk_free_bytes(folder: Path) -> int | None:
+    """Free bytes on the disk that holds ``folder``; ``None`` where it cannot be asked."""
     try:
         return shutil.disk_usage(folder).free
     except OSError:

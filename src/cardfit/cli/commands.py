@@ -14,8 +14,10 @@ from cyclopts import Parameter
 from cardfit.cli import typed
 from cardfit.cli.accuracy import accuracy
 from cardfit.cli.autopsy import autopsy
+from cardfit.cli.calibrate import calibrate
 from cardfit.cli.cards import list_cards
 from cardfit.cli.check import check
+from cardfit.cli.choose import choose
 from cardfit.cli.diff import diff
 from cardfit.cli.flags import (
     As,
@@ -30,10 +32,14 @@ from cardfit.cli.flags import (
 )
 from cardfit.cli.largest import largest
 from cardfit.cli.offers import update_offers
+from cardfit.cli.probe import probe
 from cardfit.cli.readme import readme
+from cardfit.cli.records import records
 from cardfit.cli.rent import rent
+from cardfit.cli.run import run
 from cardfit.cli.sequence import Asked, one_question, refuse
 from cardfit.cli.sequence import run as run_file
+from cardfit.cli.sweep import sweep
 from cardfit.errors import BadFile, BadRequest
 from cardfit.messages import say
 from cardfit.request import Dtype, Task
@@ -381,12 +387,18 @@ def schema(
             "check",
             "diff",
             "readme",
+            "record",
+            "sweepfile",
+            "sweep",
+            "choice",
+            "calibration",
+            "probe",
         ],
         Parameter(help=say("help-schema")),
     ] = "planfile",
     /,
 ) -> int:
-    """The JSON Schema of what cardfit reads (planfile, requests, budget, request, settings) or prints (the rest).
+    """The JSON Schema of what cardfit reads (planfile, requests, budget, sweepfile, request, settings) or prints.
 
     Try:
 
@@ -398,6 +410,10 @@ def schema(
 
     from cardfit.accuracy.score import Accuracy
     from cardfit.autopsy.result import Autopsy
+    from cardfit.measure.choose import Choice
+    from cardfit.measure.probe import Probe
+    from cardfit.measure.sweep import Sweep
+    from cardfit.measure.sweep_file import SweepFile
     from cardfit.plan.answer import Answer
     from cardfit.plan.check import Check
     from cardfit.plan.diff import Diff
@@ -407,6 +423,8 @@ def schema(
     from cardfit.plan.rent_answer import Rent
     from cardfit.plan.sequence import SequenceAnswer
     from cardfit.plan.together import Together
+    from cardfit.predict.calibration import Calibration
+    from cardfit.records.models import Record
     from cardfit.report import out
     from cardfit.request import PlanFile, Request, Settings
     from cardfit.request.budget import Budget
@@ -429,8 +447,14 @@ def schema(
         "check": Check,
         "diff": Diff,
         "readme": Readme,
+        "record": Record,
+        "sweepfile": SweepFile,
+        "sweep": Sweep,
+        "choice": Choice,
+        "calibration": Calibration,
+        "probe": Probe,
     }
-    read = name in ("planfile", "requests", "budget", "request", "settings")
+    read = name in ("planfile", "requests", "budget", "sweepfile", "request", "settings")
     mode: Literal["serialization", "validation"] = "validation" if read else "serialization"
     out.write(json_.dumps(known[name].model_json_schema(mode=mode), indent=2, ensure_ascii=False))
     return ANSWERED
@@ -445,6 +469,12 @@ COMMANDS: Sequence[Any] = (
     cards,
     offers,
     rent,
+    run,
+    sweep,
+    choose,
+    calibrate,
+    records,
+    probe,
     accuracy,
     autopsy,
     check,

@@ -3,6 +3,12 @@
 from cardfit.messages.mark import N_
 
 TEXTS: dict[str, str] = {
+    "calibration-bad": N_(
+        "{path} is no calibration ({why}). Make it anew with cardfit calibrate, or delete it"
+    ),
+    "plan-calibrated": N_(
+        "times on {card} rest on {n} own runs: {factor:.2f} times what published times say"
+    ),
     # PYTORCH_CUDA_ALLOC_CONF
     "alloc-conf-unknown": N_(
         "alloc_conf: {asked} is no setting that is modelled. Known: {allowed}. Write KEY:VALUE, several with "

@@ -19,6 +19,7 @@ from cardfit.plan.around import container_limit
 from cardfit.plan.offers import offer_rows
 from cardfit.plan.target import Band, Target
 from cardfit.plan.verdict import Host, Os
+from cardfit.predict import calibration
 from cardfit.units import human_bytes
 
 TARGET = "target"  # the id of a card that is nothing but a size
@@ -95,7 +96,7 @@ def _target(
     )
     if reason is not None or card.memory_bytes is None:
         return target
-    room = usable(card)
+    room = usable(card, **calibration.context(card.id))
     # what CUDA's total leaves out of the driver's memory is in ``used_bytes`` already
     tenants = max(0, used_bytes - (card.memory_bytes - room.total.likely))
     total, context = room.total, room.context

@@ -48,7 +48,9 @@ def kept(
     """
     placed = settings.model_dump()
     parts = cache.trace_parts(model, trace.request, trace.settings, trace.versions)
-    name = cache.name_of("estimate", trace.basis, *parts, placed, architecture, limit_bytes, legacy_bnb, bands())
+    name = cache.name_of(
+        "estimate", trace.basis, *parts, placed, architecture, limit_bytes, legacy_bnb, bands()
+    )
     found = cache.read(name)
     if found is not None:
         # a damaged file: replay again and write it anew

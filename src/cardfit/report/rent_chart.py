@@ -10,33 +10,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cardfit.errors import MissingExtra
 from cardfit.messages import say
 from cardfit.plan.rent_answer import Rent, way_words
-
-_PACKAGES = ("altair", "vl_convert")
+from cardfit.report.drawn import draw
 
 
 def write(found: Rent, file: Path) -> None:
     """Draw ``found`` into ``file``, by its ending. Raises MissingExtra where the extra is not installed."""
-    try:
-        drawn = chart(found)
-        ending = file.suffix.lower()
-        if ending == ".html":
-            text = drawn.to_html(inline=True, fullhtml=True)
-            file.write_text(text, encoding="utf-8")
-            return
-        convert: Any = import_module("vl_convert")
-        spec = drawn.to_json(validate=False)
-        if ending == ".svg":
-            file.write_text(convert.vegalite_to_svg(spec), encoding="utf-8")
-            return
-        file.write_bytes(convert.vegalite_to_png(spec, scale=2))
-    except ModuleNotFoundError as missing:
-        package = (missing.name or "").partition(".")[0]
-        if package not in _PACKAGES:
-            raise
-        raise MissingExtra("rent-chart-extra", package=package) from missing
+    draw(lambda: chart(found), file, "rent-chart-extra")
 
 
 def chart(found: Rent) -> Any:

@@ -111,10 +111,17 @@ def _tables(
     variant: dict[str, Any], request: ExactRequest, settings: Settings
 ) -> dict[str, Any] | Gap:
     """The calls' tables, with those of the VAE as the settings have it."""
-    shaping = (settings.dtype, settings.forward_chunking, settings.fuse_qkv, settings.decode_chunk_size)
+    shaping = (
+        settings.dtype,
+        settings.forward_chunking,
+        settings.fuse_qkv,
+        settings.decode_chunk_size,
+    )
     if request.loras:
         return Gap("loras")
-    for name, value in zip(("dtype", "forward_chunking", "fuse_qkv", "decode_chunk_size"), shaping, strict=True):
+    for name, value in zip(
+        ("dtype", "forward_chunking", "fuse_qkv", "decode_chunk_size"), shaping, strict=True
+    ):
         if value:
             return Gap(name)
     if settings.attention != "sdpa":
@@ -159,7 +166,9 @@ def _stream(
         for kind, dtype, flop, size, launches in work
     )
     streams.append(
-        Stream(component, method, "", inputs, tuple(events), tuple(outputs), _bindings(bindings), done)
+        Stream(
+            component, method, "", inputs, tuple(events), tuple(outputs), _bindings(bindings), done
+        )
     )
     own[number] = len(streams) - 1
     return own[number]

@@ -71,15 +71,18 @@ class Domain:
             ratio = 3 ** (2 * source.random() - 1)
             width = round((area * ratio) ** 0.5 / self.grid) * self.grid
             height = round((area / ratio) ** 0.5 / self.grid) * self.grid
-            if self.smallest <= min(width, height) and max(width, height) <= self.largest:
-                if width * height <= self.pixels:
-                    return width, height
+            inside = self.smallest <= min(width, height) and max(width, height) <= self.largest
+            if inside and width * height <= self.pixels:
+                return width, height
 
     def free(self, points: list[Point], features: tuple[str, ...], keys: set[Any]) -> bool:
         """Whether a piece with these keys is asked for at other points than those seen."""
         if len(self.sizes) != 1:
             return True
-        held = {"frames": len(self.frame_counts) == 1 or "frames" in features, "batch": "batch" in features}
+        held = {
+            "frames": len(self.frame_counts) == 1 or "frames" in features,
+            "batch": "batch" in features,
+        }
         return not all(held.values()) or len(keys) > 1
 
     def as_json(self) -> dict[str, Any]:

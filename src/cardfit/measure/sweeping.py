@@ -1,0 +1,141 @@
+"""The verb `sweep`, wired: cells from a file, from axes or from the plan's edge, each predicted, then run in turn.
+
+In: what a person asks. Out: a `Sweep`. See `cardfit.measure.sweep` for how cells are run and gone on with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cardfit.errors import BadRequest
+from cardfit.measure.again import RANDOM, check
+from cardfit.measure.edge import near_the_edge
+from cardfit.measure.here import Here, here
+from cardfit.measure.run import Watcher
+from cardfit.measure.sweep import Cell, Sweep, sweep_id
+from cardfit.measure.sweep import sweep as run_cells
+from cardfit.measure.sweep_file import SweepFile, cells, read_sweep_file
+from cardfit.measure.verbs import Progress, asked, predict_run, run
+from cardfit.records.models import Predicted, Record, Weights
+from cardfit.request import ExactRequest, Request, Settings
+
+Combination = tuple[Request, Settings, dict[str, Any]]
+
+
+def sweep(
+    request: Request | str | Path | SweepFile,
+    settings: Settings | None = None,
+    axes: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    auto: bool = False,
+    name: str | None = None,
+    weights: str | Path = RANDOM,
+    configs: Path | None = None,
+    device: str = "auto",
+    repeats: int = 1,
+    timeout_s: float | None = None,
+    store: str | None = None,
+    predict: bool = True,
+    progress: Progress | None = None,
+    watcher: Watcher | None = None,
+    said: Callable[[Sweep], None] = lambda _state: None,
+) -> Sweep:
+    """Measure every combination of ``axes`` (or of a sweep's file), each in its own child, and go on where it ended.
+
+    ``auto`` takes the settings that the prediction puts near the card's edge. Asked again after any end, a sweep runs
+    only what has no finished record. ``timeout_s`` is for each run. Raises as `run` does; BadRequest for axes that
+    cannot be meant and for a sweep that runs already.
+    """
+    check(repeats, timeout_s, device)
+    file = _file(request, settings, axes)
+    machine = here(device)
+
+    def cell_of(combination: Combination) -> Cell:
+        wanted, given, values = combination
+        entry, exact, given, _, from_ = asked(wanted, given, weights, configs)
+        found: Predicted | None = None
+        if predict:
+            found, _ = predict_run(entry, exact, given, machine, progress)
+        return Cell(
+            wanted, exact, given, values, key_of(exact, given, from_, device, repeats), found
+        )
+
+    combinations = _auto(file, machine, weights, configs, progress) if auto else cells(file)
+    every = [cell_of(each) for each in combinations]
+    model = every[0].exact.model
+    title = name or sweep_id(model, every)
+
+    def one(cell: Cell) -> Record:
+        return run(
+            cell.request,
+            cell.settings,
+            weights=weights,
+            configs=configs,
+            device=device,
+            repeats=repeats,
+            timeout_s=timeout_s,
+            store=store,
+            predict=predict,
+            sweep=title,
+            cell=cell.key,
+            watcher=watcher,
+        )
+
+    return run_cells(title, model, every, one, said=said)
+
+
+def key_of(
+    request: ExactRequest, settings: Settings, weights: Weights, device: str, repeats: int
+) -> str:
+    """What makes two runs the same cell."""
+    parts = [each.model_dump(mode="json") for each in (request, settings, weights)]
+    text = json.dumps([*parts, device, repeats], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _file(
+    request: Request | str | Path | SweepFile,
+    settings: Settings | None,
+    axes: Mapping[str, Sequence[Any]] | None,
+) -> SweepFile:
+    if isinstance(request, Path):
+        request = read_sweep_file(request)
+    if isinstance(request, str):
+        request = Request(model=request)
+    if isinstance(request, Request):
+        request = SweepFile(request=request)
+    more: dict[str, Any] = {}
+    if settings is not None:
+        own = request.settings.model_dump(exclude_unset=True)
+        given = settings.model_dump(exclude_unset=True)
+        more["settings"] = Settings.model_validate(own | given)
+    if axes:
+        more["sweep"] = {**request.sweep, **{name: list(values) for name, values in axes.items()}}
+    return request.model_copy(update=more)
+
+
+def _auto(
+    file: SweepFile,
+    machine: Here,
+    weights: str | Path,
+    configs: Path | None,
+    progress: Progress | None,
+) -> tuple[Combination, ...]:
+    if machine.card is None or machine.usable_bytes is None:
+        raise BadRequest("sweep-auto-needs-card")
+    if file.sweep:
+        raise BadRequest("sweep-auto-or-axes", axes=", ".join(file.sweep))
+    entry, exact, given, _, _ = asked(file.request, file.settings, weights, configs)
+
+    def need(settings: Settings) -> Predicted | None:
+        return predict_run(entry, exact, settings, machine, progress)[0]
+
+    chosen = near_the_edge(entry, given, machine.usable_bytes, need)
+    return tuple(
+        (file.request, each, {"offload": each.offload, "vae_tiling": each.vae_tiling})
+        for each in chosen
+    )
