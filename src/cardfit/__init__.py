@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cardfit.api import matrix, model, models, rent, sequence
+    from cardfit.api import codecs, compare, export, matrix, model, models, rent, sequence
     from cardfit.errors import CardfitError, Note
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
@@ -30,6 +30,9 @@ __all__ = [
     "accuracy",
     "autopsy",
     "cards",
+    "codecs",
+    "compare",
+    "export",
     "matrix",
     "model",
     "models",
@@ -46,6 +49,9 @@ _HOMES = {
     "Note": "cardfit.errors",
     "Request": "cardfit.request",
     "Settings": "cardfit.request",
+    "codecs": "cardfit.api",
+    "compare": "cardfit.api",
+    "export": "cardfit.api",
     "matrix": "cardfit.api",
     "model": "cardfit.api",
     "models": "cardfit.api",

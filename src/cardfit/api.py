@@ -1,4 +1,4 @@
-"""The public verbs, under the names of the commands: plan, matrix, trace, models, cards, offers, accuracy.
+"""The public verbs, under the names of the commands: plan, matrix, trace, models, cards, offers, accuracy ...
 
 This is the only place that loads things: library entries, card and offer files, the cached dry
 run. The rooms below are handed nouns and return nouns. Every verb returns what its command prints
@@ -40,6 +40,7 @@ from cardfit.plan.verdict import Host, Os
 from cardfit.predict.alloc_conf import parse_alloc_conf
 from cardfit.predict.timing import TimeEstimate, seconds
 from cardfit.predict.totals import Totals, head_dim_of, totals
+from cardfit.quality.verbs import codecs, compare, export
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
 
@@ -59,6 +60,9 @@ __all__ = [
     "accuracy",
     "autopsy",
     "cards",
+    "codecs",
+    "compare",
+    "export",
     "matrix",
     "model",
     "models",

@@ -15,6 +15,9 @@ from cardfit.cli import typed
 from cardfit.cli.accuracy import accuracy
 from cardfit.cli.autopsy import autopsy
 from cardfit.cli.cards import list_cards
+from cardfit.cli.codecs import codecs
+from cardfit.cli.compare import compare
+from cardfit.cli.export import export
 from cardfit.cli.flags import (
     As,
     Os,
@@ -362,13 +365,16 @@ def schema(
             "requests",
             "sequence",
             "rent",
+            "compare",
+            "export",
+            "codecs",
         ],
         Parameter(help=say("help-schema")),
     ] = "planfile",
     /,
 ) -> int:
     """The JSON Schema of what cardfit reads (planfile, requests, request, settings) or prints (answer,
-    matrix, accuracy, autopsy, sequence, rent).
+    matrix, accuracy, autopsy, sequence, rent, compare, export, codecs).
 
     Try:
 
@@ -380,10 +386,13 @@ def schema(
 
     from cardfit.accuracy.score import Accuracy
     from cardfit.autopsy.result import Autopsy
+    from cardfit.media.codecs import Codecs
+    from cardfit.media.export import Exported
     from cardfit.plan.answer import Answer
     from cardfit.plan.matrix import Matrix
     from cardfit.plan.rent_answer import Rent
     from cardfit.plan.sequence import SequenceAnswer
+    from cardfit.quality.result import Comparison
     from cardfit.report import out
     from cardfit.request import PlanFile, Request, Settings
     from cardfit.request.mix import RequestsFile
@@ -399,8 +408,11 @@ def schema(
         "requests": RequestsFile,
         "sequence": SequenceAnswer,
         "rent": Rent,
+        "compare": Comparison,
+        "export": Exported,
+        "codecs": Codecs,
     }
-    printed = name in ("answer", "matrix", "accuracy", "autopsy", "sequence", "rent")
+    printed = name not in ("planfile", "requests", "request", "settings")
     mode: Literal["serialization", "validation"] = "serialization" if printed else "validation"
     out.write(json_.dumps(known[name].model_json_schema(mode=mode), indent=2, ensure_ascii=False))
     return ANSWERED
@@ -416,5 +428,8 @@ COMMANDS: Sequence[Any] = (
     rent,
     accuracy,
     autopsy,
+    compare,
+    export,
+    codecs,
     schema,
 )
