@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cardfit import api
+from cardfit import verbs
 from cardfit.accuracy.rows import COLUMNS
 from cardfit.library import load
 from cardfit.measure.compared import rows as compared
@@ -162,7 +162,7 @@ def main(arguments: argparse.Namespace) -> int:
                 print(f"stopped: {len(cases) - number + 1} cases left", file=sys.stderr)
                 break
             print(f"[{number}/{len(cases)}] {case.name}", file=sys.stderr)
-            record = api.run(
+            record = verbs.run(
                 Request(**case.request), Settings(**case.settings), timeout_s=left, **more
             )
             tell(case, record)

@@ -283,21 +283,15 @@ def test_the_verbs_are_the_public_list() -> None:
     assert sorted(api.__all__) == [
         "accuracy",
         "autopsy",
-        "calibrate",
         "cards",
-        "choose",
         "matrix",
         "model",
         "models",
         "offers",
         "plan",
-        "probe",
-        "record",
         "records",
         "rent",
-        "run",
         "sequence",
-        "sweep",
         "trace",
     ]
     for name in api.__all__:

@@ -9,9 +9,6 @@ interrupted goes on where it stood. The same versions give the same bytes.
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import hashlib
-import json
 import multiprocessing
 import sys
 import time
@@ -40,7 +37,7 @@ from cardfit.errors import CardfitError
 from cardfit.library import all_models, load
 from cardfit.library.models import Model
 from cardfit.request import Settings
-from cardfit.trace import recorder, standins
+from cardfit.trace import recorder
 from cardfit.trace.atlas.domain import Domain, key_of
 from cardfit.trace.atlas.read import FOLDER, entry_hash
 from cardfit.trace.cache import versions
@@ -106,7 +103,9 @@ def smallest_side(model: Model, ask: Any, grid: int) -> int:
 
 def first_grid(model: Model) -> int:
     """Steps in which a side changes nothing but sizes: a UNet halves what it gets up to three times."""
-    step = max(model.rules.size.floor_to, model.rules.size.refuse_unless, model.vae.spatial_compression)
+    step = max(
+        model.rules.size.floor_to, model.rules.size.refuse_unless, model.vae.spatial_compression
+    )
     if any("UNet" in part.class_path for part in model.components.values()):
         return max(step, model.vae.spatial_compression * 8)
     return step
@@ -121,7 +120,9 @@ class ModelBuild:
         self.book = Book(self.structures)
         self.problems: list[str] = []
         self.sites: dict[tuple[str, str], int] = {("", ""): 0}
-        self.open = Settings(vae_tiling=model.vae.tiling_required, vae_slicing=False, offload="none")
+        self.open = Settings(
+            vae_tiling=model.vae.tiling_required, vae_slicing=False, offload="none"
+        )
 
     def build(self, usual: bool) -> bytes:
         """Every task, or the ``usual`` one; one that cannot be done leaves a problem, not a file with holes unsaid."""
@@ -153,13 +154,19 @@ class ModelBuild:
                 if n and first is not None and self._same(session, ask, first, start):
                     self.book.variants[-1]["guided"] = "any"
                     return
-                survey = Survey(session, self.structures, ask, domain, self.open, seed=7, before=first)
+                survey = Survey(
+                    session, self.structures, ask, domain, self.open, seed=7, before=first
+                )
                 made = self._variant(survey)
                 wrong = None if isinstance(made, str) else self._check(survey, made[0])
                 if isinstance(made, str) or wrong:
-                    self.say(f"{task} {guided} grid {grid}: {made if isinstance(made, str) else wrong}")
+                    self.say(
+                        f"{task} {guided} grid {grid}: {made if isinstance(made, str) else wrong}"
+                    )
                     if only:
-                        self.problems.append(f"{task} {guided}: {made if isinstance(made, str) else wrong}")
+                        self.problems.append(
+                            f"{task} {guided}: {made if isinstance(made, str) else wrong}"
+                        )
                         break
                     only = bool(domain.sizes) or grid >= 128
                     grid *= 1 if only else 2
@@ -175,7 +182,12 @@ class ModelBuild:
         side = domain.smallest
         width, height = domain.sizes[0] if domain.sizes else (side, side)
         more = {"num_frames": domain.frame_counts[min(1, len(domain.frame_counts) - 1)]}
-        return {"width": width, "height": height, "num_inference_steps": 20, **(more if self.model.is_video else {})}
+        return {
+            "width": width,
+            "height": height,
+            "num_inference_steps": 20,
+            **(more if self.model.is_video else {}),
+        }
 
     def _same(self, session: Session, ask: Any, first: Survey, start: Any) -> bool:
         """Whether guidance changes nothing: the timeline and the calls are those of the first variant."""
@@ -233,13 +245,17 @@ class ModelBuild:
     def _sliced(self, survey: Survey, pool: list[Any], problems: list[str]) -> dict[str, Any]:
         """The VAE's calls with slicing, for batches; nothing where a fresh point says otherwise."""
         settings = self.open.model_copy(update={"vae_slicing": True})
-        each = Survey(survey.session, self.structures, survey.request, survey.domain, settings, seed=11)
+        each = Survey(
+            survey.session, self.structures, survey.request, survey.domain, settings, seed=11
+        )
         each.sliced()
         vae = self.model.vae.component
         tables = {n: each.table(n, pool, problems) for n in each.rows if n.startswith(f"{vae}.")}
         width, height = survey.domain.draw(survey.random)
         request = survey._ask(width, height, 1, 3, 4)
-        wrong = self._compare(each.look(request, each.domain.point(request)), tables, each.domain, only=vae)
+        wrong = self._compare(
+            each.look(request, each.domain.point(request)), tables, each.domain, only=vae
+        )
         if wrong:
             problems.append(f"sliced: {wrong}")
             return {}
@@ -271,7 +287,12 @@ class ModelBuild:
             width, height = domain.draw(source)
             frames = source.choice([n for n in domain.frame_counts if n not in survey.failed])
             batch = (1, 1, source.randint(min(2, domain.batch), domain.batch))[n]
-            steps = source.choice([*(s for s in (17, 22, 33, 47) if not domain.steps or domain.many_from), *domain.steps])
+            steps = source.choice(
+                [
+                    *(s for s in (17, 22, 33, 47) if not domain.steps or domain.many_from),
+                    *domain.steps,
+                ]
+            )
             request = survey._ask(width, height, frames, batch, steps)
             if domain.outside(request):
                 continue
@@ -316,7 +337,7 @@ class CardfitErrorText(Exception):
 def build(name: str, to: Path, again: bool, usual: bool) -> tuple[str, str]:
     """Build one model's file; (model, what happened)."""
     torch.set_num_threads(1)
-    recorder.LARGE = standins.LARGE = SMALL
+    recorder.BETWEEN = SMALL
     model = load(name)
     path = to / f"{model.id}.xz"
     if not again and path.exists() and _current(path, model):
@@ -333,7 +354,9 @@ def build(name: str, to: Path, again: bool, usual: bool) -> tuple[str, str]:
     part.replace(path)
     took = time.monotonic() - started
     lines = [f"{len(data) / 1000:.0f} kB, {took:.0f} s, {len(made.book.variants)} variants"]
-    return name, "\n    ".join([*lines, *(t[:300] for t in said[:4]), *(t[:200] for t in made.problems[:4])])
+    return name, "\n    ".join(
+        [*lines, *(t[:300] for t in said[:4]), *(t[:200] for t in made.problems[:4])]
+    )
 
 
 def _current(path: Path, model: Model) -> bool:
@@ -352,7 +375,9 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=FOLDER)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--again", action="store_true")
-    parser.add_argument("--usual", action="store_true", help="the first task at its usual guidance only")
+    parser.add_argument(
+        "--usual", action="store_true", help="the first task at its usual guidance only"
+    )
     asked = parser.parse_args()
     asked.to.mkdir(parents=True, exist_ok=True)
     names = asked.models or [m.id for m in all_models() if m.pipeline_in_diffusers]
@@ -360,7 +385,10 @@ def main() -> None:
     work = partial(build, to=asked.to, again=asked.again, usual=asked.usual)
     with multiprocessing.get_context("spawn").Pool(asked.jobs, maxtasksperchild=1) as pool:
         for done, (name, what) in enumerate(pool.imap_unordered(work, names), 1):
-            print(f"[{done}/{len(names)} {time.monotonic() - started:.0f} s] {name}: {what}", flush=True)
+            print(
+                f"[{done}/{len(names)} {time.monotonic() - started:.0f} s] {name}: {what}",
+                flush=True,
+            )
     total = sum(p.stat().st_size for p in asked.to.glob("*.xz"))
     print(f"{total / 1e6:.2f} MB in {asked.to}", file=sys.stderr)
 

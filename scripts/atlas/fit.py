@@ -60,9 +60,14 @@ def _holds(formula: Formula, points: Sequence[Point], ys: Sequence[float], loose
     return True
 
 
-def _solve(support: list[Exponents], points: Sequence[Point], ys: Sequence[float]) -> Formula | None:
+def _solve(
+    support: list[Exponents], points: Sequence[Point], ys: Sequence[float]
+) -> Formula | None:
     """Exact coefficients on ``support`` from as many independent points."""
-    rows = [[Fraction(value(e, p)) for e in support] + [Fraction(y)] for p, y in zip(points, ys, strict=True)]
+    rows = [
+        [Fraction(value(e, p)) for e in support] + [Fraction(y)]
+        for p, y in zip(points, ys, strict=True)
+    ]
     size = len(support)
     for column in range(size):
         pivot = next((r for r in range(column, len(rows)) if rows[r][column]), None)
@@ -85,7 +90,8 @@ class Fitter:
         self.points = tuple(points)
         self.sets = [monomials(points, steps=steps, wide=wide) for wide in (False, True)]
         self.matrices = [
-            np.array([[float(value(e, p)) for e in found] for p in self.points]) for found in self.sets
+            np.array([[float(value(e, p)) for e in found] for p in self.points])
+            for found in self.sets
         ]
         self.known: dict[tuple[tuple[float, ...], bool], Formula | None] = {}
 
@@ -105,7 +111,9 @@ class Fitter:
                 return one
         if not all(y > 0 for y in ys):
             return None
-        if len(ys) < 8 and not loose:  # too few points for the search below to find the fewest terms
+        if (
+            len(ys) < 8 and not loose
+        ):  # too few points for the search below to find the fewest terms
             for pair in combinations(self.sets[0], 2):
                 two = _solve(list(pair), self.points, ys)
                 if two is not None and len(ys) > 2 and _holds(two, self.points, ys, loose):

@@ -39,7 +39,9 @@ class _Pool(Recorder):
         self.made_up = False
         self._guesses: dict[Any, Known] = {}
 
-    def component_call(self, component: int, method: str, version: int, call: Any, args: Any, kwargs: Any) -> Any:
+    def component_call(
+        self, component: int, method: str, version: int, call: Any, args: Any, kwargs: Any
+    ) -> Any:
         """As the recorder does; guessed where that was asked for and can be."""
         if component not in self.stands_for:
             return super().component_call(component, method, version, call, args, kwargs)
@@ -86,14 +88,18 @@ class _Pool(Recorder):
     @staticmethod
     def _rule(seen: list[list[tuple[int, ...]]], outputs: Any) -> Any:
         """The argument whose shape an output has in every example, but for one fixed dimension."""
-        if any(o.of_input or o.shape is None or o.index < 0 or o.value is not None for o in outputs):
+        if any(
+            o.of_input or o.shape is None or o.index < 0 or o.value is not None for o in outputs
+        ):
             return None
         made = [tuple(o.shape.shape) for o in outputs]
         for at in range(len(seen[0])):
             pairs = [(shape, shapes[at]) for shape, shapes in zip(made, seen, strict=True)]
             if len(made[0]) < 3 or any(len(a) != len(b) for a, b in pairs):
                 continue
-            differ = {n for a, b in pairs for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y}
+            differ = {
+                n for a, b in pairs for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y
+            }
             if len(differ) <= 1 and all(len({a[n] for a in made}) == 1 for n in differ):
                 return at, {n: made[0][n] for n in differ}
         return None
@@ -192,9 +198,7 @@ class Session:
         excluded = tuple(n for n in self.kind._exclude_from_cpu_offload if n in run.modules)
         trace = run._trace(self.kind.__name__, sequence, excluded)
         gc.freeze()  # what is kept for the next run need not be looked through again
-        called = {
-            a for s in trace.timeline for op, a, _, _ in s.events if op == Op.CALL
-        }
+        called = {a for s in trace.timeline for op, a, _, _ in s.events if op == Op.CALL}
         more = max((self.pool.without_flash.get(each, 0) for each in called), default=0)
         return dataclasses.replace(trace, more_without_flash_bytes=more)
 

@@ -167,7 +167,11 @@ class Survey:
         few = frames[: max(1, len(frames) // 2)]
         for n, (width, height) in enumerate(self.sizes(10 if self.video else 17)):
             batch = 1 if n < 9 or self.video else self.random.randint(2, MAX_BATCH)
-            self.see(self._ask(width, height, self.random.choice(few), batch, self.random.randint(MANY, 28)))
+            self.see(
+                self._ask(
+                    width, height, self.random.choice(few), batch, self.random.randint(MANY, 28)
+                )
+            )
         frames_matter = any("frames" in self.features(name) for name in self.rows)
         if self.video and frames_matter:
             self._every_frame(frames)
@@ -178,7 +182,9 @@ class Survey:
 
     def _ask(self, width: int, height: int, frames: int, batch: int, steps: int) -> ExactRequest:
         more = {"num_frames": frames} if self.video else {}
-        return self.request(width=width, height=height, batch=batch, num_inference_steps=steps, **more)
+        return self.request(
+            width=width, height=height, batch=batch, num_inference_steps=steps, **more
+        )
 
     def _every_frame(self, frames: list[int]) -> None:
         if self.before is not None:  # with guidance on the VAE did what it does without
@@ -192,7 +198,9 @@ class Survey:
         for n, count in enumerate(frames):
             if n > EVERY_FRAME and n % 4:
                 continue
-            for width, height in sizes[: 9 if n < 2 else 3]:  # the first two have no like among the others
+            for width, height in sizes[
+                : 9 if n < 2 else 3
+            ]:  # the first two have no like among the others
                 self.see(self._ask(width, height, count, 1, steps), made_up=True)
 
     def sliced(self) -> None:
@@ -219,7 +227,8 @@ class Survey:
             for (width, height), count, batch in asked:
                 self.see(self._ask(width, height, count, batch, steps), made_up=True)
             return next(
-                r.structure for r in reversed(self.rows["timeline"])
+                r.structure
+                for r in reversed(self.rows["timeline"])
                 if r.point[4] == steps and r.point[0] == 1
             )
 
@@ -271,7 +280,9 @@ class Survey:
         if limit < self.domain.pixels:
             self.domain.pixels = limit
             for name, rows in self.rows.items():
-                self.rows[name] = [r for r in rows if r.point[1] * r.point[2] * grid * grid <= limit]
+                self.rows[name] = [
+                    r for r in rows if r.point[1] * r.point[2] * grid * grid <= limit
+                ]
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
@@ -283,7 +294,8 @@ class Survey:
     def _tells(self, features: tuple[str, ...], rows: list[Row]) -> bool:
         seen: dict[tuple[int, ...], int] = {}
         return all(
-            seen.setdefault(key_of(r.point, features, None), r.structure) == r.structure for r in rows
+            seen.setdefault(key_of(r.point, features, None), r.structure) == r.structure
+            for r in rows
         )
 
     def table(self, name: str, pool: list[Formula], problems: list[str]) -> Table:
@@ -309,7 +321,9 @@ class Survey:
                 found.append(Piece(structure, formulas))
                 continue
             # the same happens, but sizes jump from one frame count to the next
-            groups = {key: [r for r in rows if key_of(r.point, features, many) == key] for key in own}
+            groups = {
+                key: [r for r in rows if key_of(r.point, features, many) == key] for key in own
+            }
             failed = formulas
             for key, group in sorted(groups.items()):
                 formulas = self._formulas(name, structure, group, features, {key}, pool)
@@ -338,7 +352,9 @@ class Survey:
         pool: list[Formula],
     ) -> list[Formula] | str:
         kinds = self.structures.all[structure][1]
-        together = self._work(name, structure) if "frames" in features and name != "timeline" else {}
+        together = (
+            self._work(name, structure) if "frames" in features and name != "timeline" else {}
+        )
         steps = 5 if name == "timeline" else 4  # calls know nothing of steps
         rows = list({r.point[:steps]: r for r in rows}.values())
         points = [r.point for r in rows]
@@ -399,8 +415,10 @@ class Survey:
             return _affine([(p[4], y) for p, y in zip(points, ys, strict=True)])
         loose = kind == "w"
         if not free:
-            return ((((0, 0, 0, 0, 0)), Fraction(ys[0])),) if len(set(ys)) == 1 and ys[0] else (
-                () if not any(ys) else fitter.fit(ys, loose=loose)
+            return (
+                ((((0, 0, 0, 0, 0)), Fraction(ys[0])),)
+                if len(set(ys)) == 1 and ys[0]
+                else (() if not any(ys) else fitter.fit(ys, loose=loose))
             )
         if len(points) < 8 and not loose:
             for formula in pool:

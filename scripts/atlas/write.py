@@ -134,7 +134,9 @@ class Book:
             "variants": self.variants,
         }
         text = json.dumps(content, separators=(",", ":"), sort_keys=True)
-        return lzma.compress(text.encode(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, filters=FILTERS)
+        return lzma.compress(
+            text.encode(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, filters=FILTERS
+        )
 
 
 def _lists(value: Any) -> Any:

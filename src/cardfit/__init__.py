@@ -14,23 +14,28 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cardfit.api import (
-        calibrate,
-        choose,
-        matrix,
-        model,
-        models,
-        probe,
-        record,
-        rent,
-        run,
-        sequence,
-        sweep,
-    )
+    from cardfit.api import matrix, model, models, rent, sequence
     from cardfit.errors import CardfitError, Note
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
-    from cardfit.verbs import check, diff, largest, near_misses, readme, together, verify_readme
+    from cardfit.verbs import (
+        calibrate,
+        check,
+        choose,
+        codecs,
+        compare,
+        diff,
+        export,
+        largest,
+        near_misses,
+        probe,
+        readme,
+        record,
+        run,
+        sweep,
+        together,
+        verify_readme,
+    )
 
 __version__ = "0.1.0"
 
@@ -46,7 +51,10 @@ __all__ = [
     "cards",
     "check",
     "choose",
+    "codecs",
+    "compare",
     "diff",
+    "export",
     "largest",
     "matrix",
     "model",
@@ -67,25 +75,36 @@ __all__ = [
     "verify_readme",
 ]
 
-_VERBS = ("check", "diff", "largest", "near_misses", "readme", "together", "verify_readme")
+_VERBS = (
+    "calibrate",
+    "check",
+    "choose",
+    "codecs",
+    "compare",
+    "diff",
+    "export",
+    "largest",
+    "near_misses",
+    "probe",
+    "readme",
+    "record",
+    "run",
+    "sweep",
+    "together",
+    "verify_readme",
+)
 _HOMES = {
     "Answer": "cardfit.plan.answer",
     "CardfitError": "cardfit.errors",
     "Note": "cardfit.errors",
     "Request": "cardfit.request",
     "Settings": "cardfit.request",
-    "calibrate": "cardfit.api",
-    "choose": "cardfit.api",
     "matrix": "cardfit.api",
     "model": "cardfit.api",
     "models": "cardfit.api",
-    "probe": "cardfit.api",
-    "record": "cardfit.api",
     "rent": "cardfit.api",
-    "run": "cardfit.api",
     "sequence": "cardfit.api",
     **dict.fromkeys(_VERBS, "cardfit.verbs"),
-    "sweep": "cardfit.api",
 }
 _ROOM_VERBS = frozenset({"accuracy", "autopsy", "cards", "offers", "plan", "records", "trace"})
 

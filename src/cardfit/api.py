@@ -1,4 +1,4 @@
-"""The public verbs, under the names of the commands: plan, matrix, trace, models, cards, offers, accuracy.
+"""The public verbs, under the names of the commands: plan, matrix, trace, models, cards, offers, accuracy ...
 
 This is the only place that loads things: library entries, card and offer files, the cached dry
 run. The rooms below are handed nouns and return nouns. Every verb returns what its command prints
@@ -24,22 +24,18 @@ from cardfit.library.load import all_models
 from cardfit.library.load import load as load_model
 from cardfit.library.models import Model
 from cardfit.library.rules import resolve, settings_allowed
-from cardfit.measure.calibrate import calibrate
-from cardfit.measure.choosing import choose
-from cardfit.measure.probing import probe
-from cardfit.measure.sweeping import sweep
-from cardfit.measure.verbs import record, run
 from cardfit.messages import say
 from cardfit.offers import Offer
 from cardfit.offers import load as load_offers
 from cardfit.plan.answer import Answer, ModelRow, Said
 from cardfit.plan.around import check_streams, disk_notes
 from cardfit.plan.knobs import Knobs, closed, knobs_of
+from cardfit.plan.locked import hold_against
 from cardfit.plan.make import Facts, make, uses_bfloat16
 from cardfit.plan.matrix import Entry, Matrix, cheapest_first
 from cardfit.plan.matrix import row as matrix_row
 from cardfit.plan.place import Place, own_currency, place_of, within
-from cardfit.plan.prompts import prompt_matters
+from cardfit.plan.prompts import prompt_notes
 from cardfit.plan.rows import Timer
 from cardfit.plan.search import Estimates
 from cardfit.plan.verdict import Host, Os
@@ -67,21 +63,15 @@ if TYPE_CHECKING:
 __all__ = [
     "accuracy",
     "autopsy",
-    "calibrate",
     "cards",
-    "choose",
     "matrix",
     "model",
     "models",
     "offers",
     "plan",
-    "probe",
-    "record",
     "records",
     "rent",
-    "run",
     "sequence",
-    "sweep",
     "trace",
 ]
 
@@ -104,6 +94,7 @@ def plan(
     outputs_per_month: float | None = None,
     hours_per_week: float | None = None,
     target_bytes: int | None = None,
+    lock: Path | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """Lay one exact request over the cards: verdict, settings, offer and advice for each.
@@ -111,8 +102,9 @@ def plan(
     ``settings`` left out means that every knob is open. ``cards`` names the cards to look at (all
     when left out), ``here`` reads this machine (its cards, its RAM, the container's limit).
     ``ram_bytes`` and ``disk_bytes`` are the host's. ``target_bytes`` is the most device memory to take: of the named
-    cards, else of a card that is nothing but this size. ``progress`` is called with what is being done
-    and the share that is done, ``None`` where nobody knows. Raises InputError for an unknown model
+    cards, else of a card that is nothing but this size. ``lock`` is a requirements or lock file: where it
+    names other versions than were traced the bands are wider and a note says so. ``progress`` is called with what is
+    being done and the share that is done, ``None`` where nobody knows. Raises InputError for an unknown model
     or card, a size the model cannot make, a file that cannot be read, or ``here`` where there is
     no card and none was named; MissingExtra when a dry run is needed and torch or diffusers is not installed.
     """
@@ -129,6 +121,7 @@ def plan(
     said: list[Note] = []
     estimates = _estimates(entry, exact, progress, said)
     base = estimates.trace(closed(given))
+    said += hold_against(lock, base, estimates)
     return make(
         exact,
         given,
@@ -143,7 +136,7 @@ def plan(
                 *place.notes,
                 *notes,
                 *disk_notes,
-                *_prompt(entry, base),
+                *prompt_notes(entry.id, base),
                 *said,
                 *calibration.notes(target.card for target in place.targets),
             ),
@@ -364,14 +357,6 @@ def _knobs(entry: Model, traced: Trace, given: Settings) -> Knobs:
         chunked=entry.vae.decode_chunk_size,
         always_tiled=entry.vae.tiling_required,
     )
-
-
-def _prompt(entry: Model, traced: Trace) -> tuple[Note, ...]:
-    """The caution that the length of the prompt counts, where it does."""
-    if not prompt_matters(traced):
-        return ()
-    args = {"model": entry.id, "tokens": traced.request.prompt_tokens}
-    return (Note("plan-prompt-grows", args),)
 
 
 def _model_row(entry: Model) -> ModelRow:

@@ -1,7 +1,8 @@
-"""The public verbs that ask `plan` more than once: largest, near_misses, together, check, diff and the rest.
+"""The public verbs beside those of `api`: what asks `plan` more than once, what measures, what compares files.
 
 In: a request and its limits. Out: the value that the command of the same name prints as JSON. What is asked and how the
-answers are put together is the business of `cardfit.plan`; nothing is computed here.
+answers are put together is the business of `cardfit.plan`, `cardfit.measure` and `cardfit.quality`; nothing is computed
+here.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from cardfit import api
 from cardfit.cards.usable import CONTEXT_HIGH_BYTES
 from cardfit.errors import BadRequest
 from cardfit.library.rules import resolve
+from cardfit.measure.calibrate import calibrate
+from cardfit.measure.choosing import choose
+from cardfit.measure.probing import probe
+from cardfit.measure.sweeping import sweep
+from cardfit.measure.verbs import record, run
 from cardfit.messages import say
+from cardfit.quality.verbs import codecs, compare, export
 from cardfit.request import Request, Settings
 from cardfit.request.read import read_plan_file
 from cardfit.units import GIB, MIB
@@ -31,7 +38,24 @@ if TYPE_CHECKING:
     from cardfit.request.budget import Budget
     from cardfit.request.mix import RequestsFile
 
-__all__ = ["check", "diff", "largest", "near_misses", "readme", "together", "verify_readme"]
+__all__ = [
+    "calibrate",
+    "check",
+    "choose",
+    "codecs",
+    "compare",
+    "diff",
+    "export",
+    "largest",
+    "near_misses",
+    "probe",
+    "readme",
+    "record",
+    "run",
+    "sweep",
+    "together",
+    "verify_readme",
+]
 
 Progress = Callable[[str, float | None], None]
 _LEAST_HOPS = (

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from cardfit import api
+from cardfit import verbs
 from cardfit.errors import BadFile, BadRequest
 from cardfit.measure.compared import rows
 from cardfit.measure.run import Moment
@@ -110,7 +110,7 @@ def test_the_command_measures_and_keeps_it(folder: Path, data: Path) -> None:
 
 
 def test_random_weights_need_configs_only(folder: Path, data: Path, small: dict[str, Any]) -> None:
-    record = api.run(
+    record = verbs.run(
         Request(**small),
         Settings(vae_tiling=True),
         configs=folder,
@@ -145,7 +145,7 @@ class _Killer:
 def test_a_killed_child_loses_no_repetition(
     folder: Path, data: Path, small: dict[str, Any]
 ) -> None:
-    record = api.run(
+    record = verbs.run(
         Request(**{**small, "num_inference_steps": 30}),
         weights=folder,
         device="cpu",
@@ -163,7 +163,7 @@ def test_a_killed_child_loses_no_repetition(
 
 def test_a_run_ends_at_its_timeout(folder: Path, data: Path, small: dict[str, Any]) -> None:
     began = time.monotonic()
-    record = api.run(
+    record = verbs.run(
         Request(**{**small, "num_inference_steps": 1000}),
         weights=folder, device="cpu", predict=False, timeout_s=6.0,
     )  # fmt: skip
@@ -211,7 +211,7 @@ def test_an_interrupt_is_kept_and_passed_on(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        api.run(Request(**small), weights=folder, device="cpu", predict=False, watcher=stop)
+        verbs.run(Request(**small), weights=folder, device="cpu", predict=False, watcher=stop)
     (record,) = files.each()
     assert isinstance(record, Record) and record.finished and record.outcome.kind == "interrupted"
     assert threading.active_count() < 10
@@ -222,21 +222,21 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
 ) -> None:
     request = Request(**small)
     with pytest.raises(BadRequest, match="torch sees no NVIDIA card here"):
-        api.run(request, weights=folder, device="cuda", predict=False)
+        verbs.run(request, weights=folder, device="cuda", predict=False)
     assert not list((data / "records").glob("*")) and listed() == ()
     with pytest.raises(BadRequest, match="offload model moves weights between a card and the host"):
-        api.run(request, Settings(offload="model"), weights=folder, device="cpu", predict=False)
+        verbs.run(request, Settings(offload="model"), weights=folder, device="cpu", predict=False)
     for wrong in ("gpu", "cuda:", "cuda:x", ""):
         with pytest.raises(BadRequest, match="give auto, cpu, cuda"):
-            api.run(request, weights=folder, device=wrong)
+            verbs.run(request, weights=folder, device=wrong)
     with pytest.raises(BadRequest, match="give seconds above zero"):
-        api.run(request, weights=folder, timeout_s=0)
+        verbs.run(request, weights=folder, timeout_s=0)
     with pytest.raises(BadRequest, match="whole number from 0"):
-        api.run(request, weights=folder, repeats=-1)
+        verbs.run(request, weights=folder, repeats=-1)
     with pytest.raises(BadFile, match="cannot be read as a picture"):
-        api.run(request, weights=folder, images=[tmp_path / "none.png"], predict=False)
+        verbs.run(request, weights=folder, images=[tmp_path / "none.png"], predict=False)
     with pytest.raises(BadRequest, match="name a model or a plan file"):
-        api.run()
+        verbs.run()
 
 
 def test_a_place_that_cannot_be_written_is_said_before_anything_runs(
@@ -260,14 +260,14 @@ def test_a_store_that_cannot_be_used_is_an_error_when_named_and_a_note_when_not(
     data.mkdir()
     (data / "records.sqlite").write_text("no database" * 200)
     with pytest.raises(BadFile, match="cannot be used"):
-        api.run(
+        verbs.run(
             Request(**small),
             weights=folder,
             device="cpu",
             store=f"sqlite:///{data}/records.sqlite",
             predict=False,
         )
-    record = api.run(
+    record = verbs.run(
         Request(**small), weights=folder, device="cpu", repeats=0, memory=False, predict=False
     )
     assert record.ok and [note.code for note in record.notes].count("run-store-left") == 1

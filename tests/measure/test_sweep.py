@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cardfit import api
+from cardfit import verbs
 from cardfit.errors import BadFile, BadRequest
 from cardfit.library import load
 from cardfit.measure import sweep as sweeping
@@ -195,7 +195,7 @@ def test_a_real_sweep_survives_kills(folder: Path, data: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert '"cells": 2' in ran.stdout and '"in_store": 2' in ran.stdout
-    found = api.choose(sweep="kills")
+    found = verbs.choose(sweep="kills")
     assert found.chosen is not None and found.candidates[0].outcomes == ("ok", "ok")
 
 

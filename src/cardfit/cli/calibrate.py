@@ -28,10 +28,10 @@ def calibrate(
 
     cardfit calibrate --dry --json
     """
-    from cardfit import api
+    from cardfit import verbs
     from cardfit.report import calibrate as page
     from cardfit.report import dump, out
 
-    found = api.calibrate(store=store, keep=not dry)
+    found = verbs.calibrate(store=store, keep=not dry)
     out.write(dump.one(found) if json else page.lines(found, out.style_of()))
     return 0

@@ -43,12 +43,12 @@ def choose(
 
     cardfit choose flux.1-dev --width 1024 --by price --demand 300
     """
-    from cardfit import api
+    from cardfit import verbs
     from cardfit.report import choose as page
     from cardfit.report import dump, out
 
     wanted = None if model is None else asked(model, request, SettingsFlags())[0]
-    found = api.choose(
+    found = verbs.choose(
         wanted,
         sweep=sweep,
         by=by,

@@ -18,7 +18,10 @@ from cardfit.cli.calibrate import calibrate
 from cardfit.cli.cards import list_cards
 from cardfit.cli.check import check
 from cardfit.cli.choose import choose
+from cardfit.cli.codecs import codecs
+from cardfit.cli.compare import compare
 from cardfit.cli.diff import diff
+from cardfit.cli.export import export
 from cardfit.cli.flags import (
     As,
     Os,
@@ -80,6 +83,7 @@ def plan(
     cards_file: CardsFile = None,
     offers_file: OffersFile = None,
     target: Annotated[str | None, Parameter(help=say("help-target"))] = None,
+    lock: Annotated[Path | None, Parameter(help=say("help-lock"))] = None,
     near_misses: Annotated[bool, _switch("help-near-misses")] = False,
     outputs: Annotated[str | None, Parameter(help=say("help-outputs"))] = None,
     hours_per_week: Annotated[float | None, Parameter(help=say("help-hours"))] = None,
@@ -121,6 +125,7 @@ def plan(
         "outputs_per_month": outputs_per_month(outputs),
         "hours_per_week": hours_per_week,
         "target_bytes": target_bytes(target),
+        "lock": lock,
     }
     names = tuple(card) if card else None
     if single is None:
@@ -136,7 +141,7 @@ def plan(
             "--outputs": outputs,
             "--hours-per-week": hours_per_week,
         }
-        other |= {"--offers-file": offers_file, "--target": target}
+        other |= {"--offers-file": offers_file, "--target": target, "--lock": lock}
         what = Asked(requests, sequence, settings, names, cards_file, check_, json, other)
         return run_file(what, request, **more)
     wanted, knobs = asked(single, request, settings)
@@ -393,6 +398,9 @@ def schema(
             "choice",
             "calibration",
             "probe",
+            "compare",
+            "export",
+            "codecs",
         ],
         Parameter(help=say("help-schema")),
     ] = "planfile",
@@ -414,6 +422,8 @@ def schema(
     from cardfit.measure.probe import Probe
     from cardfit.measure.sweep import Sweep
     from cardfit.measure.sweep_file import SweepFile
+    from cardfit.media.codecs import Codecs
+    from cardfit.media.export import Exported
     from cardfit.plan.answer import Answer
     from cardfit.plan.check import Check
     from cardfit.plan.diff import Diff
@@ -424,6 +434,7 @@ def schema(
     from cardfit.plan.sequence import SequenceAnswer
     from cardfit.plan.together import Together
     from cardfit.predict.calibration import Calibration
+    from cardfit.quality.result import Comparison
     from cardfit.records.models import Record
     from cardfit.report import out
     from cardfit.request import PlanFile, Request, Settings
@@ -453,6 +464,9 @@ def schema(
         "choice": Choice,
         "calibration": Calibration,
         "probe": Probe,
+        "compare": Comparison,
+        "export": Exported,
+        "codecs": Codecs,
     }
     read = name in ("planfile", "requests", "budget", "sweepfile", "request", "settings")
     mode: Literal["serialization", "validation"] = "validation" if read else "serialization"
@@ -480,5 +494,8 @@ COMMANDS: Sequence[Any] = (
     check,
     diff,
     readme,
+    compare,
+    export,
+    codecs,
     schema,
 )

@@ -34,11 +34,11 @@ def probe(
 
     cardfit probe --json
     """
-    from cardfit import api
+    from cardfit import verbs
     from cardfit.report import dump, out
     from cardfit.report import probe as page
 
-    found = api.probe(
+    found = verbs.probe(
         against,
         folder=folder,
         lanes=lanes,

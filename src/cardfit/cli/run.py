@@ -57,7 +57,7 @@ def run(
 
     cardfit run --resume 20261203t1 --vae-tiling
     """
-    from cardfit import api
+    from cardfit import verbs
     from cardfit.measure.here import usable_bytes
     from cardfit.report import out
     from cardfit.report.live import Live
@@ -77,11 +77,11 @@ def run(
         if resume is not None:
             _, knobs = asked("-", request, settings)
             given = None if weights == "random" else Path(weights)
-            record = api.run(None, knobs, resume=resume, weights=given, **more)
+            record = verbs.run(None, knobs, resume=resume, weights=given, **more)
         else:
             assert model is not None
             wanted, knobs = asked(model, request, settings)
-            record = api.run(
+            record = verbs.run(
                 wanted,
                 knobs,
                 weights=weights if weights == "random" else Path(weights),

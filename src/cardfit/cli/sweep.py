@@ -46,7 +46,7 @@ def sweep(
 
     cardfit sweep wan2.1-t2v-14b --auto --timeout 1800
     """
-    from cardfit import api
+    from cardfit import verbs
     from cardfit.measure.here import usable_bytes
     from cardfit.measure.sweep_file import SweepFile
     from cardfit.report import dump, out
@@ -60,7 +60,7 @@ def sweep(
     if isinstance(file, SweepFile) and not (axes or file.sweep or auto):
         raise BadRequest("sweep-nothing")
     with out.progress(quiet=json) as progress:
-        found = api.sweep(
+        found = verbs.sweep(
             file,
             axes=axes,
             auto=auto,

@@ -6,6 +6,7 @@ In: a component's class and config. Out: the real diffusers or transformers modu
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -44,7 +45,8 @@ def _class(path: str) -> Any:
 
 def _construct(spec: ComponentSpec) -> torch.nn.Module:
     kind = _class(spec.class_path)
-    config = {k: v for k, v in spec.config.items() if k != "model_type"}
+    # a copy: transformers writes defaults into the tables it is given
+    config = copy.deepcopy({k: v for k, v in spec.config.items() if k != "model_type"})
     with _ParametersOnMeta(), torch.no_grad():
         if not hasattr(kind, "from_config"):  # a transformers model
             config_kind = _class(spec.config_class) if spec.config_class else kind.config_class

@@ -1,7 +1,7 @@
 """The verbs of this room, wired: run, sweep, choose, probe, calibrate, and a record of the reader's own code.
 
 In: what a person asks, with names and paths. Out: typed values. This is where the room loads things: library entries,
-the machine, what was predicted, the store. `cardfit.api` hands these on under the same names.
+the machine, what was predicted, the store. `cardfit.verbs` hands these on under the same names.
 """
 
 from __future__ import annotations

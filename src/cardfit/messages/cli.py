@@ -25,6 +25,9 @@ TEXTS: dict[str, str] = {
     # help of options that are no field of the request or the settings
     "help-card": N_("only this card; can be repeated"),
     "help-ram": N_("host RAM of the machine, as in 64GB"),
+    "help-lock": N_(
+        "requirements.txt or lock file of what will run: other versions widen the band"
+    ),
     "help-disk": N_("disk of the machine, as in 200GB"),
     "help-os": N_("operating system of the machine"),
     "help-here": N_("plan for the card and the RAM of this machine"),

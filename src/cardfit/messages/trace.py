@@ -22,6 +22,17 @@ TEXTS: dict[str, str] = {
     "atlas-other-kernel": N_(
         "runs another attention kernel, which is not in the shipped traces: pip install 'cardfit[trace]' traces it"
     ),
+    "lock-unreadable": N_(
+        "{path}: this lock file cannot be read ({why}). Give a requirements.txt, pip freeze lines, uv.lock, "
+        "poetry.lock or pylock.toml."
+    ),
+    "lock-pins-nothing": N_(
+        "{path} pins none of {packages}. Give a file that names their exact versions, as in diffusers==0.42.1."
+    ),
+    "lock-differs": N_(
+        "{path} has {locked}, these figures were made with {made}: versions move the peak, so the band is {more} % "
+        "wider. Re-trace: install those versions with the extra and ask again, pip install 'cardfit[trace]'."
+    ),
     "dry-run-failed": N_(
         "{model}: the pipeline's own code stopped during the dry run: {reason}. "
         "Check the size and frames, or try the model's defaults."

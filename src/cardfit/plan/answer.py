@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cardfit.errors import Note
+from cardfit.messages.said import Said as Said
 from cardfit.predict.estimate import Basis, StageMemory
 from cardfit.request import ExactRequest, Settings
 
@@ -22,19 +22,6 @@ SCHEMA = "cardfit.plan/1"
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class Said(_Frozen):
-    """A sentence by code, with its arguments and its text in the reader's language."""
-
-    code: str
-    args: dict[str, object]
-    text: str
-
-    @classmethod
-    def of(cls, code: str, **args: object) -> Said:
-        """The sentence for ``code``."""
-        return cls(code=code, args=args, text=Note(code, args).text)
 
 
 class Money(_Frozen):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from cardfit.errors import Note
 from cardfit.trace.stream import Trace
 
 ENCODERS = ("text_encoder", "mllm")
@@ -28,3 +29,10 @@ def prompt_matters(trace: Trace) -> bool:
     tokens = trace.request.prompt_tokens
     as_it_is = range(tokens, tokens + ENDS + 1)
     return any(len(seen) > 1 or any(each in as_it_is for each in seen) for seen in lengths.values())
+
+
+def prompt_notes(model: str, trace: Trace) -> tuple[Note, ...]:
+    """The caution that the length of the prompt counts, where it does."""
+    if not prompt_matters(trace):
+        return ()
+    return (Note("plan-prompt-grows", {"model": model, "tokens": trace.request.prompt_tokens}),)

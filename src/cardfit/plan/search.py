@@ -19,7 +19,7 @@ from cardfit.plan.floor import ANY_TILING, floor_bytes, reference
 from cardfit.plan.knobs import Candidate, trace_key
 from cardfit.plan.target import Band, Target
 from cardfit.plan.verdict import Host, Judgement, judge, judge_limited, needs_limit
-from cardfit.predict.estimate import MemoryEstimate
+from cardfit.predict.estimate import MemoryEstimate, wider
 from cardfit.request import OFFLOADS, Settings
 from cardfit.trace.stream import Trace
 from cardfit.units import MIB
@@ -60,6 +60,7 @@ class Estimates:
     replayed: Callable[[int, Settings], None] | None = None
     # whether a trace can be had: without torch only where the atlas holds it
     can: Callable[[Settings], bool] | None = None
+    wider_by: float = 0.0  # bands reach so much further: other versions will run than were traced
     _traces: dict[str, Trace] = field(default_factory=dict)
     _found: dict[tuple[str, str | None, int | None], MemoryEstimate] = field(default_factory=dict)
     _ended: dict[tuple[str, str | None], int] = field(default_factory=dict)
@@ -100,7 +101,8 @@ class Estimates:
             trace = self.trace(settings)
             if self.replayed is not None:
                 self.replayed(len(self._found), settings)
-            self._found[key] = self.predictor(trace, settings, kind, limit_bytes)
+            found = self.predictor(trace, settings, kind, limit_bytes)
+            self._found[key] = wider(found, self.wider_by) if self.wider_by else found
         return self._found[key]
 
     def limited(

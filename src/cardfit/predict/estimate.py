@@ -5,7 +5,7 @@ For every stage ``weights_bytes + activation_bytes == allocated_bytes`` and ``al
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Basis = Literal["traced", "atlas", "measured", "published", "rule"]
@@ -56,6 +56,11 @@ class HostMoment:
     parts: tuple[tuple[str, int], ...]
 
 
+# The most that another release has moved a peak in the published rows, either way: CogVideoX-2B in fp16, 24.51 GiB with
+# diffusers of late 2024 and 29.04 with 0.42.1 (docs/accuracy.md).
+OTHER_VERSIONS = 0.185
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryEstimate:
     """Device and host memory of one trace under one placement.
@@ -91,3 +96,21 @@ class MemoryEstimate:
     def host_moment(self) -> str:
         """The name of the moment at which host RAM is highest; empty where moments are not known."""
         return max(self.host, key=lambda each: each.likely_bytes).name if self.host else ""
+
+
+def wider(estimate: MemoryEstimate, share: float) -> MemoryEstimate:
+    """``estimate`` with bands that reach ``share`` further on both sides; what is likely stays."""
+    stages = tuple(
+        replace(
+            stage,
+            low_bytes=round(stage.low_bytes * (1 - share)),
+            high_bytes=round(stage.high_bytes * (1 + share)),
+        )
+        for stage in estimate.stages
+    )
+    return replace(
+        estimate,
+        stages=stages,
+        reserved_low_bytes=round(estimate.reserved_low_bytes * (1 - share)),
+        reserved_high_bytes=round(estimate.reserved_high_bytes * (1 + share)),
+    )

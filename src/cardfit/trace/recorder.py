@@ -30,6 +30,8 @@ _FACTORIES = {
     "new_full", "empty_strided", "new_empty_strided",
 }  # fmt: skip
 _INDEXED = {"index", "index_put", "index_put_", "_unsafe_index"}
+# elements of a tensor between the components; what is done to larger ones is looked at by shape only
+BETWEEN = LARGE
 _META = torch.device("meta")
 _CPU = torch.device("cpu")
 
@@ -177,9 +179,9 @@ class Recorder(Fused, TorchDispatchMode):  # type: ignore[no-untyped-call]
         if kwargs.get("device") is not None and torch.device(kwargs["device"]).type == "meta":
             kwargs = {**kwargs, "device": _CPU}
         found = flat(args, kwargs)
-        large = any(t.numel() > LARGE for t in found) or any(t.device.type == "meta" for t in found)
+        large = any(t.numel() > BETWEEN or t.device.type == "meta" for t in found)
         if not large and name in _FACTORIES:
-            large = elements_asked(args) > LARGE
+            large = elements_asked(args) > BETWEEN
         if not large or name == "_local_scalar_dense":
             out = func(*args, **kwargs)
             if not func.is_view:

@@ -15,6 +15,7 @@ from cardfit.request import ExactRequest, Settings
 from cardfit.trace import atlas, cache
 from cardfit.trace.atlas.compose import Gap
 from cardfit.trace.cache import Progress
+from cardfit.trace.lock import differing
 from cardfit.trace.stream import Trace
 
 EXTRA = ("torch", "diffusers", "transformers")
@@ -59,8 +60,4 @@ def can_trace(model: Model, request: ExactRequest, settings: Settings) -> bool:
 def _speaks(model: Model, here: dict[str, str]) -> bool:
     """Whether the atlas was made with what is installed, as far as anything is."""
     made = atlas.versions_of(model)
-    return all(_plain(here[name]) == _plain(made.get(name, "")) for name in here) if made else True
-
-
-def _plain(text: str) -> str:
-    return text.partition("+")[0]
+    return not differing(here, made)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Literal
 
 from cardfit.request import ExactRequest, Settings
 
@@ -131,7 +132,7 @@ class Trace:
     excluded: tuple[
         str, ...
     ] = ()  # components that the pipeline keeps out of model and sequential offload
-    basis: str = "traced"  # or "atlas": composed from shipped formulas
+    basis: Literal["traced", "atlas"] = "traced"  # atlas: composed from shipped formulas
 
     def component(self, name: str) -> Component:
         """The component called ``name``; KeyError when there is none."""

@@ -92,11 +92,19 @@ def compose(book: dict[str, Any], request: ExactRequest, settings: Settings) -> 
         streams=tuple(streams),
         timeline=_timeline(segments, values, tops),
         sites=tuple((op, path) for op, path in book["sites"]),
-        notes=tuple((code, args) for code, args in variant["notes"]),
+        notes=(*((code, args) for code, args in variant["notes"]), *_prompt(domain, request)),
         more_without_flash_bytes=more,
         excluded=tuple(variant["excluded"]),
         basis="atlas",
     )
+
+
+def _prompt(domain: Domain, request: ExactRequest) -> tuple[tuple[str, dict[str, object]], ...]:
+    """The caution where the length of the prompt counts: only the usual one is held then."""
+    if domain.prompt_tokens is None:
+        return ()
+    args: dict[str, object] = {"model": request.model, "tokens": request.prompt_tokens}
+    return (("plan-prompt-grows", args),)
 
 
 def _variant(book: dict[str, Any], request: ExactRequest) -> dict[str, Any] | Gap:
@@ -189,8 +197,9 @@ def _timeline(segments: list[Any], values: _Values, tops: list[int]) -> tuple[Se
         where = bisect_right(written, i) - 1
         stride = segments[where][2]
         last = repeats[where] - 1
-        turn = 0 if where == at or tag == 1 else last if tag == 0 else last + 1 - tag
-        return real[where] + turn * stride + i - written[where]
+        turn: int = 0 if where == at or tag == 1 else last if tag == 0 else last + 1 - tag
+        found: int = real[where] + turn * stride + i - written[where]
+        return found
 
     out = []
     for at, (flat, bindings, _, _) in enumerate(segments):

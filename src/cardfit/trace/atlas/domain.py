@@ -79,9 +79,11 @@ class Domain:
         """Whether a piece with these keys is asked for at other points than those seen."""
         if len(self.sizes) != 1:
             return True
+        few = features.index("few") if "few" in features else None
+        single = self.batch == 1 or (few is not None and all(key[few] == 1 for key in keys))
         held = {
             "frames": len(self.frame_counts) == 1 or "frames" in features,
-            "batch": "batch" in features,
+            "batch": single or "batch" in features,
         }
         return not all(held.values()) or len(keys) > 1
 
