@@ -6,20 +6,22 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 TORCH := torch
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test setup check format accuracy calibrate-published clean
+.PHONY: help plan test setup check format atlas accuracy calibrate-published clean
 
 help:
 	@echo "make plan    install what a plan needs and plan one video model over every card"
 	@echo "make test    install the rest and run every check"
 	@echo "make setup   install everything for development"
 	@echo "make format  lay the code out"
+	@echo "make atlas [MODELS='flux.1-dev ...']"
+	@echo "             trace the library at many points and write the shipped traces"
 	@echo "make accuracy [VERSIONS='0.30.3 0.32.2']"
 	@echo "             score the published rows; with VERSIONS, those of that time with older diffusers first"
 	@echo "make calibrate-published"
 	@echo "             fit what cards reach to published times, and write docs/times.md"
 	@echo "make clean   remove .venv and caches"
 
-plan: $(VENV)/trace.stamp
+plan: $(VENV)/base.stamp
 	@$(BIN)/cardfit plan wan2.1-t2v-14b --width 1280 --height 720 --num-frames 81
 
 test: $(VENV)/dev.stamp check
@@ -42,6 +44,10 @@ accuracy: $(VENV)/dev.stamp $(VERSIONS:%=older-%)
 	$(if $(VERSIONS),$(BIN)/python benchmarks/versions.py --keep $(VERSIONS:%=$(VENV)/traced-%))
 	$(BIN)/python benchmarks/accuracy.py
 
+# The shipped traces, anew where the library or the versions have changed; goes on where it was interrupted.
+atlas: $(VENV)/dev.stamp
+	$(BIN)/python scripts/atlas/build.py $(MODELS)
+
 # What cards reach of their peak, fitted to published times; writes the factors and docs/times.md.
 calibrate-published: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/calibrate_published.py
@@ -59,12 +65,18 @@ $(VENV)/older-%/stamp: benchmarks/versions.py | $(VENV)/dev.stamp
 
 .PRECIOUS: $(VENV)/older-%/stamp
 
-# torch first and alone: whatever needs it then finds it in place.
-$(VENV)/torch.stamp: constraints.txt
+# Without torch: the shipped traces answer.
+$(VENV)/base.stamp: constraints.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "cardfit needs Python 3.11 or later; name one: make PYTHON=python3.12" >&2; exit 1; }
-	@echo "making $(VENV) and installing torch (some minutes the first time)" >&2
+	@echo "making $(VENV) and installing cardfit" >&2
 	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) -e .
+	@touch $@
+
+# torch first and alone: whatever needs it then finds it in place.
+$(VENV)/torch.stamp: $(VENV)/base.stamp
+	@echo "installing torch (some minutes the first time)" >&2
 	@$(PIP) '$(TORCH)'
 	@touch $@
 

@@ -114,7 +114,7 @@ def on_paper(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
         traced.append(settings)
         return _trace(model, request, settings), ()
 
-    _module(monkeypatch, "cardfit.trace.cache", cached=cached)
+    monkeypatch.setattr("cardfit.trace.source.traced", cached)
     _module(monkeypatch, "cardfit.predict.memory", estimate=_estimate)
     _module(monkeypatch, "cardfit.predict.store", kept=_kept)
     _module(
@@ -202,7 +202,7 @@ def _without_torch(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def cached(*args: object, **kwargs: object) -> object:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-    _module(monkeypatch, "cardfit.trace.cache", cached=cached)
+    monkeypatch.setattr("cardfit.trace.source.traced", cached)
 
 
 def test_a_missing_extra_is_one_sentence_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +263,7 @@ def test_a_matrix_goes_on_when_one_model_fails(monkeypatch: pytest.MonkeyPatch) 
             raise DryRunFailed("plan-no-facts")
         return _trace(model, request, settings), ()
 
-    _module(monkeypatch, "cardfit.trace.cache", cached=cached)
+    monkeypatch.setattr("cardfit.trace.source.traced", cached)
     found = api.matrix([WAN, "flux.1-dev"], cards=["l4"])
     assert [row.model.id for row in found.rows] == ["flux.1-dev"]
     assert [note.args["model"] for note in found.notes if note.code == "plan-matrix-failed"] == [

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fit import LOOSE, evaluate
+from fit import NEARLY, evaluate
 from session import Session
 from survey import (
     IMAGE_PIXELS,
@@ -43,6 +43,7 @@ from cardfit.trace.atlas.read import FOLDER, entry_hash
 from cardfit.trace.cache import versions
 from cardfit.trace.coding import encode
 
+SMALLEST = 320  # pixels of a side; below it the dry run keeps tables of positions real
 SMALL = 1 << 16  # elements; what the pipeline does to larger tensors is looked at by shape only
 
 
@@ -93,12 +94,12 @@ def domain_of(model: Model, ask: Any, grid: int) -> Domain:
 
 
 def smallest_side(model: Model, ask: Any, grid: int) -> int:
-    """The smallest square side from 256 pixels on that the model takes."""
-    for side in range(-(-256 // grid) * grid, 1025, grid):
+    """The smallest square side from `SMALLEST` pixels on that the model takes."""
+    for side in range(-(-SMALLEST // grid) * grid, 1025, grid):
         found = possible(ask, width=side, height=side)
         if found is not None and (found.width, found.height) == (side, side):
             return side
-    return -(-256 // grid) * grid
+    return -(-SMALLEST // grid) * grid
 
 
 def first_grid(model: Model) -> int:
@@ -109,6 +110,14 @@ def first_grid(model: Model) -> int:
     if any("UNet" in part.class_path for part in model.components.values()):
         return max(step, model.vae.spatial_compression * 8)
     return step
+
+
+def ways_of(grid: int) -> list[tuple[int, int]]:
+    """What to hold a size to, least first: (steps of a side in pixels, what height x width in steps divides by).
+
+    Attention pads a sequence to a multiple of 8, some models to one of 32; the last is for the usual size alone.
+    """
+    return [(grid, 1), (grid, 8), (grid, 32), (grid * 2, 1), (grid * 4, 1), (grid, 1)]
 
 
 class ModelBuild:
@@ -142,9 +151,11 @@ class ModelBuild:
         first: Survey | None = None
         for n, (guided, scale) in enumerate(guidances(self.model)[: 1 if usual else None]):
             ask = make_request(self.model, task, scale)
-            grid, only = first_grid(self.model), False
-            for _ in range(6):
+            ways = ways_of(first_grid(self.model))
+            for at, (grid, whole) in enumerate(ways):
                 domain = domain_of(self.model, ask, grid)
+                domain.whole = whole
+                only = at == len(ways) - 1 or (at > 0 and bool(domain.sizes))
                 if only:
                     domain.sizes = ((self.model.defaults.width, self.model.defaults.height),)
                 start = ask(**self._start(domain))
@@ -161,15 +172,13 @@ class ModelBuild:
                 wrong = None if isinstance(made, str) else self._check(survey, made[0])
                 if isinstance(made, str) or wrong:
                     self.say(
-                        f"{task} {guided} grid {grid}: {made if isinstance(made, str) else wrong}"
+                        f"{task} {guided} grid {grid} whole {whole}: {made if isinstance(made, str) else wrong}"
                     )
                     if only:
                         self.problems.append(
                             f"{task} {guided}: {made if isinstance(made, str) else wrong}"
                         )
                         break
-                    only = bool(domain.sizes) or grid >= 128
-                    grid *= 1 if only else 2
                     continue
                 variant, settings = made
                 self.problems += [f"{task} {guided}: {p}" for p in variant.problems]
@@ -207,10 +216,8 @@ class ModelBuild:
             survey.survey()
         except CardfitError as failed:
             return str(failed)
-        survey.narrow()
-        usual = self.model.defaults.width * self.model.defaults.height
-        if survey.domain.pixels < usual:
-            return f"alike only up to {survey.domain.pixels} pixels"
+        if not survey.narrow():
+            return f"alike only from {survey.domain.smallest}^2 to {survey.domain.pixels} pixels"
         trace = survey.traced
         pool: list[Any] = []
         problems: list[str] = []
@@ -325,7 +332,7 @@ class ModelBuild:
             kinds = self.structures.all[row.structure][1]
             for kind, formula, y in zip(kinds, piece.formulas, row.slots, strict=True):
                 found = evaluate(formula, point)
-                if abs(float(found) - y) > (LOOSE * abs(y) if kind == "w" else 0):
+                if abs(float(found) - y) > (2 * NEARLY * abs(y) if kind == "w" else 0):
                     return f"{name} at {point}: {float(found)} is not {y}"
         return None
 

@@ -19,6 +19,7 @@ Formula = tuple[tuple[Exponents, Fraction], ...]
 
 _PLANE = ((0, 0), (1, 0), (0, 1), (1, 1), (2, 2))
 _MORE_PLANE = (*_PLANE, (2, 0), (0, 2), (2, 1), (1, 2))
+NEARLY = 3e-3  # relative; of work where there are too few points for more
 LOOSE = 1e-6  # relative; FLOPs and bytes moved are sums of floating point numbers
 
 
@@ -122,7 +123,25 @@ class Fitter:
             formula = self._some(found, matrix, ys, loose)
             if formula is not None:
                 return formula
-        return None
+        return self._nearly(ys) if loose else None
+
+    def _nearly(self, ys: tuple[float, ...]) -> Formula | None:
+        """Work at few points, by the fewest and best terms of the picture's sides: the rest is a small part of it."""
+        planes = [e for e in self.sets[0] if e[0] == 0 and e[3:] == (0, 0)]
+        best: tuple[float, Formula] | None = None
+        for count in range(1, min(4, len(ys))):
+            for terms in combinations(planes, count):
+                columns = [self.sets[0].index(e) for e in terms]
+                scaled = self.matrices[0][:, columns] / np.array(ys)[:, None]
+                weights, _ = nnls(scaled, np.ones(len(ys)))
+                off = float(np.abs(scaled @ weights - 1).max())
+                if off <= NEARLY and (best is None or off < best[0] / 10):
+                    rows = zip(terms, weights, strict=True)
+                    near = [
+                        (e, Fraction(float(c)).limit_denominator(1 << 20)) for e, c in rows if c
+                    ]
+                    best = (off, tuple(near))
+        return best[1] if best else None
 
     def _one(self, e: Exponents, ys: tuple[float, ...]) -> Formula | None:
         first = value(e, self.points[0])

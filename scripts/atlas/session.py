@@ -134,6 +134,20 @@ class _Pool(Recorder):
         self.path, self.inside, self.paused, self.away = [], False, False, False
 
 
+def _memories(module: torch.nn.Module) -> list[Any]:
+    """What empties the tables that modules keep from call to call: a new process finds them empty."""
+    found = []
+    for owner in module.modules():
+        for name, value in vars(owner).items():
+            if isinstance(value, dict) and "cache" in name:
+                found.append(value.clear)
+        for name in dir(type(owner)):
+            clear = getattr(getattr(type(owner), name, None), "cache_clear", None)
+            if clear is not None:
+                found.append(clear)
+    return found
+
+
 def _slots(known: Known) -> list[Slot]:
     found: list[Slot] = []
 
@@ -159,6 +173,7 @@ class Session:
             self.kind = self.run._pipeline_class()
             self.run._build(self.run._names())
         self.weights = tuple(self.run.components)
+        self.forgets = [each for module in self.run.modules.values() for each in _memories(module)]
         vae = self.run.modules.get(model.vae.component)
         self.vae_knobs = {
             name: value
@@ -223,6 +238,8 @@ class Session:
                         tensor.data = tensor.data.to(dtype)
             run.version[name] = 0
         self._plain_vae()
+        for forget in self.forgets:
+            forget()
         run.components = list(self.weights)
         run.recasts, run.stages, run.step_ends = [], [], []
         run.denoised, run.clock = False, None

@@ -27,6 +27,7 @@ from cardfit.trace.atlas.domain import Domain, key_of
 SCANNED_STEPS = (1, 2, 4, 8, 16, 20, 30, 50)
 MANY = 20
 MAX_BATCH = 8
+FAILS = -1  # stands for a structure where the pipeline itself ends in an error
 EVERY_FRAME = 32  # of the latent; beyond it every fourth where each has a structure of its own
 MAX_FRAMES = 257
 IMAGE_PIXELS = 2048 * 2048
@@ -172,6 +173,8 @@ class Survey:
                     width, height, self.random.choice(few), batch, self.random.randint(MANY, 28)
                 )
             )
+            if n > 3 and not self.narrow():
+                return
         frames_matter = any("frames" in self.features(name) for name in self.rows)
         if self.video and frames_matter:
             self._every_frame(frames)
@@ -226,18 +229,19 @@ class Survey:
         def scan(steps: int) -> int:
             for (width, height), count, batch in asked:
                 self.see(self._ask(width, height, count, batch, steps), made_up=True)
-            return next(
+            seen = (
                 r.structure
                 for r in reversed(self.rows["timeline"])
                 if r.point[4] == steps and r.point[0] == 1
             )
+            return next(seen, FAILS)
 
         kinds = {steps: scan(steps) for steps in SCANNED_STEPS}
         if not self._affine(kinds):
             for steps in range(1, 61):
                 kinds[steps] = scan(steps)
             self.domain.many_from = None
-            self.domain.steps = tuple(sorted(kinds))
+            self.domain.steps = tuple(s for s in sorted(kinds) if kinds[s] != FAILS)
             return
         last = kinds[SCANNED_STEPS[-1]]
         many = SCANNED_STEPS[-1]
@@ -252,37 +256,55 @@ class Survey:
         while many > 1 and kinds.get(many - 1) == last:
             many -= 1
         self.domain.many_from = many
-        self.domain.steps = tuple(s for s in sorted(kinds) if s < many)
+        self.domain.steps = tuple(s for s in sorted(kinds) if s < many and kinds[s] != FAILS)
 
     def _affine(self, kinds: dict[int, int]) -> bool:
         last = kinds[SCANNED_STEPS[-1]]
-        if kinds[MANY] != last or kinds[30] != last:
+        if last == FAILS or kinds[MANY] != last or kinds[30] != last:
             return False
         rows = [r for r in self.rows["timeline"] if r.structure == last]
         repeats = [n for n, k in enumerate(self.structures.all[last][1]) if k == "r"]
         return all(_affine([(r.point[4], r.slots[n]) for r in rows]) is not None for n in repeats)
 
-    def narrow(self) -> None:
-        """Shrink the domain below the smallest picture where a part does something else for its size alone."""
-        grid = self.domain.grid
-        limit = self.domain.pixels
+    def usual_pixels(self) -> int:
+        """The picture that the model is usually asked for."""
+        return self.session.model.defaults.width * self.session.model.defaults.height
+
+    def narrow(self) -> bool:
+        """Shrink the domain to the sizes around the usual one where no part does something else for its size alone.
+
+        The dry run keeps small tables of numbers real and large ones not, attention pads what does not divide. False
+        where less than half or no more than the usual picture would be left.
+        """
+        usual, low, high = self.usual_pixels(), 0, self.domain.pixels
         for name, rows in self.rows.items():
-            features = ("steps", "frames", "batch") if name == "timeline" else ("frames", "batch")
-            seen: dict[tuple[int, ...], int] = {}
-            below = 0
-            for row in sorted(rows, key=lambda r: r.point[1] * r.point[2]):
-                area = row.point[1] * row.point[2] * grid * grid
-                key = key_of(row.point, features, None)
-                if seen.setdefault(key, row.structure) != row.structure:
-                    limit = min(limit, below)
-                    break
-                below = max(below, area)
-        if limit < self.domain.pixels:
-            self.domain.pixels = limit
-            for name, rows in self.rows.items():
-                self.rows[name] = [
-                    r for r in rows if r.point[1] * r.point[2] * grid * grid <= limit
-                ]
+            features: tuple[str, ...] = ("frames", "batch")
+            if name == "timeline":
+                features = ("steps", *features)
+            elif not name.startswith(self.session.model.vae.component):
+                features = ("batch",)  # only a VAE goes frame by frame
+            groups: dict[tuple[int, ...], list[Row]] = defaultdict(list)
+            for row in rows:
+                groups[key_of(row.point, features, None)].append(row)
+            for group in groups.values():
+                group.sort(key=lambda r: abs(self._area(r) - usual))
+                for row in group:
+                    if row.structure == group[0].structure:
+                        continue
+                    if self._area(row) < usual:
+                        low = max(low, self._area(row))
+                    else:
+                        high = min(high, self._area(row) - 1)
+        grid = self.domain.grid
+        while self.domain.smallest**2 <= low:
+            self.domain.smallest += grid
+        self.domain.pixels = high
+        for name, rows in self.rows.items():
+            self.rows[name] = [r for r in rows if low < self._area(r) <= high]
+        return low <= usual / 2 and high > usual
+
+    def _area(self, row: Row) -> int:
+        return row.point[1] * row.point[2] * self.domain.grid**2
 
     # -- tables ----------------------------------------------------------------------------------------------------
 

@@ -196,7 +196,9 @@ def test_a_real_sweep_survives_kills(folder: Path, data: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert '"cells": 2' in ran.stdout and '"in_store": 2' in ran.stdout
     found = verbs.choose(sweep="kills")
-    assert found.chosen is not None and found.candidates[0].outcomes == ("ok", "ok")
+    assert found.chosen is not None
+    outcomes = found.candidates[0].outcomes  # a run cut off by a kill is kept as what it was
+    assert outcomes[-2:] == ("ok", "ok") and set(outcomes) <= {"ok", "interrupted"}
 
 
 def test_records_of_another_sweep_do_not_count(data: Path) -> None:

@@ -31,6 +31,7 @@ class Domain:
     prompt_tokens: int | None = None  # None: any
     many_from: int | None = 1  # steps from here on do alike
     steps: tuple[int, ...] = field(default=())  # fewer than that, looked at one by one
+    whole: int = 1  # height times width in steps of the grid is a multiple of this
 
     def point(self, request: ExactRequest) -> Point:
         """The variables of ``request``."""
@@ -49,6 +50,7 @@ class Domain:
             or height % self.grid
             or not self.smallest <= min(width, height) <= max(width, height) <= self.largest
             or width * height > self.pixels
+            or (width // self.grid) * (height // self.grid) % self.whole
         ):
             return "size"
         if request.num_frames not in self.frame_counts:
@@ -72,6 +74,7 @@ class Domain:
             width = round((area * ratio) ** 0.5 / self.grid) * self.grid
             height = round((area / ratio) ** 0.5 / self.grid) * self.grid
             inside = self.smallest <= min(width, height) and max(width, height) <= self.largest
+            inside = inside and (width // self.grid) * (height // self.grid) % self.whole == 0
             if inside and width * height <= self.pixels:
                 return width, height
 
