@@ -173,6 +173,14 @@ class Session:
             self.kind = self.run._pipeline_class()
             self.run._build(self.run._names())
         self.weights = tuple(self.run.components)
+        # tables that a first call moves to the device and keeps
+        self.tables = [
+            (owner, name, value)
+            for module in self.run.modules.values()
+            for owner in module.modules()
+            for name, value in vars(owner).items()
+            if isinstance(value, torch.Tensor)
+        ]
         self.forgets = [each for module in self.run.modules.values() for each in _memories(module)]
         vae = self.run.modules.get(model.vae.component)
         self.vae_knobs = {
@@ -240,6 +248,8 @@ class Session:
         self._plain_vae()
         for forget in self.forgets:
             forget()
+        for owner, name, value in self.tables:
+            owner.__dict__[name] = value
         run.components = list(self.weights)
         run.recasts, run.stages, run.step_ends = [], [], []
         run.denoised, run.clock = False, None

@@ -202,7 +202,7 @@ class Survey:
             if n > EVERY_FRAME and n % 4:
                 continue
             for width, height in sizes[
-                : 9 if n < 2 else 3
+                : 9 if n < 2 else 5
             ]:  # the first two have no like among the others
                 self.see(self._ask(width, height, count, 1, steps), made_up=True)
 
