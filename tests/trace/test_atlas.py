@@ -96,11 +96,14 @@ def test_what_is_composed_is_what_a_dry_run_gives(seed):
     mine, real = estimate(composed, settings), estimate(fresh, settings)
     assert mine.allocated_bytes == pytest.approx(real.allocated_bytes, rel=0.005)
     assert mine.reserved_bytes == pytest.approx(real.reserved_bytes, rel=0.005)
-    for name in ("allocated_bytes", "reserved_bytes", "calls"):
-        assert [getattr(s, name) for s in mine.stages] == [getattr(s, name) for s in real.stages]
+    assert [s.calls for s in mine.stages] == [s.calls for s in real.stages]
+    for one, other in zip(mine.stages, real.stages, strict=True):
+        assert one.allocated_bytes == pytest.approx(other.allocated_bytes, rel=0.005)
+        assert one.reserved_bytes == pytest.approx(other.reserved_bytes, rel=0.005)
     for offload in ("model", "sequential"):
         moved = settings.model_copy(update={"offload": offload})
-        assert estimate(composed, moved).reserved_bytes == estimate(fresh, moved).reserved_bytes
+        mine, real = estimate(composed, moved), estimate(fresh, moved)
+        assert mine.reserved_bytes == pytest.approx(real.reserved_bytes, rel=0.005)
     head = head_dim_of(model)
     one, other = totals(composed, head_dim=head), totals(fresh, head_dim=head)
     work = [(w.kind, w.dtype, w.flop, w.bytes, w.launches) for s in one.stages for w in s.work]
