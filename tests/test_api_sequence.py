@@ -30,7 +30,7 @@ def on_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     ) -> tuple[Trace, tuple[()]]:
         return replace(small.trace(request.width // 2), request=request), ()
 
-    monkeypatch.setattr("cardfit.trace.cache.cached", cached)
+    monkeypatch.setattr("cardfit.trace.source.traced", cached)
 
 
 def mix(**more: object) -> RequestsFile:
