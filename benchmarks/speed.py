@@ -41,7 +41,7 @@ print(json.dumps([*took, peak * 1024]))
 """
 
 _PLAN = """
-import json, sys, time
+import json, time
 from cardfit import api
 from cardfit.plan.knobs import closed
 from cardfit.predict.memory import estimate
@@ -56,7 +56,7 @@ for offload in ("none", "model", "group-leaf", "sequential"):
     estimate(traced, closed(Settings(offload=offload)))
     replays.append(time.process_time() - started)
 started = time.process_time()
-api.plan(Request(model="flux.1-dev", width=1088, height=960))
+api.plan(Request(model="flux.1-dev", width=1104, height=944))
 print(json.dumps([composed, sum(replays) / len(replays), time.process_time() - started]))
 """
 
@@ -117,7 +117,10 @@ def measure() -> list[tuple[str, str]]:
             ran([sys.executable, "-m", "cardfit", "plan", "flux.1-dev", "--json"], cache)[0]
             for _ in range(RUNS + 1)
         ][1:]
-        rows = [json.loads(ran([sys.executable, "-c", _PLAN], cache)[1]) for _ in range(RUNS)]
+    rows = []
+    for _ in range(RUNS):
+        with tempfile.TemporaryDirectory() as cache:
+            rows.append(json.loads(ran([sys.executable, "-c", _PLAN], cache)[1]))
     found.append(("the same, replays kept from before", f"{median(warm):.2f} s"))
     imports = [
         ran(
