@@ -17,7 +17,7 @@ from cardfit.library.models import Model
 from cardfit.library.rules import resolve
 from cardfit.request import ExactRequest, Request, Settings
 from cardfit.trace import recipes, standins
-from cardfit.trace.dryrun import _DENOISERS, _METHODS, DryRun, _quiet
+from cardfit.trace.dryrun import _DENOISERS, DryRun, _quiet
 from cardfit.trace.frame import Frame, Known, Slot
 from cardfit.trace.recorder import Recorder
 from cardfit.trace.stream import Op, Trace
@@ -134,6 +134,15 @@ class _Pool(Recorder):
         self.path, self.inside, self.paused, self.away = [], False, False, False
 
 
+def _tables(module: torch.nn.Module) -> list[Any]:
+    """Objects of diffusers that a module holds and that are no modules: they keep positions once computed."""
+    return [
+        value
+        for value in vars(module).values()
+        if type(value).__module__.startswith("diffusers.models") and hasattr(value, "__dict__")
+    ]
+
+
 def _memories(module: torch.nn.Module) -> list[Any]:
     """What empties the tables that modules keep from call to call: a new process finds them empty."""
     found = []
@@ -142,9 +151,11 @@ def _memories(module: torch.nn.Module) -> list[Any]:
             if isinstance(value, dict) and "cache" in name:
                 found.append(value.clear)
         for name in dir(type(owner)):
-            clear = getattr(getattr(type(owner), name, None), "cache_clear", None)
-            if clear is not None:
-                found.append(clear)
+            method = getattr(type(owner), name, None)
+            inner = [c.cell_contents for c in getattr(method, "__closure__", None) or ()]
+            for each in (method, *inner):  # a decorator may keep its table out of sight
+                if (clear := getattr(each, "cache_clear", None)) is not None:
+                    found.append(clear)
     return found
 
 
@@ -173,21 +184,14 @@ class Session:
             self.kind = self.run._pipeline_class()
             self.run._build(self.run._names())
         self.weights = tuple(self.run.components)
-        # tables that a first call moves to the device and keeps
-        self.tables = [
-            (owner, name, value)
+        # what every module is before a run: wrappers, VAE knobs and tables that a first call keeps are undone by it
+        self.before = [
+            (owner, {name: value for name, value in vars(owner).items() if name[0] != "_"})
             for module in self.run.modules.values()
-            for owner in module.modules()
-            for name, value in vars(owner).items()
-            if isinstance(value, torch.Tensor)
+            for part in module.modules()
+            for owner in (part, *_tables(part))
         ]
         self.forgets = [each for module in self.run.modules.values() for each in _memories(module)]
-        vae = self.run.modules.get(model.vae.component)
-        self.vae_knobs = {
-            name: value
-            for name, value in (vae.__dict__.items() if vae is not None else ())
-            if isinstance(value, (bool, int, float)) and name.startswith(("use_", "tile_"))
-        }
         self.shape: str | None = None  # the settings that the VAE's calls are remembered for
         names = list(self.run.modules)
         self.pool.stands_for = {n for n, name in enumerate(names) if name.startswith(_DENOISERS)}
@@ -225,31 +229,20 @@ class Session:
         more = max((self.pool.without_flash.get(each, 0) for each in called), default=0)
         return dataclasses.replace(trace, more_without_flash_bytes=more)
 
-    def _plain_vae(self) -> None:
-        """Undo what `recipes.set_vae` did to the VAE."""
-        vae = self.run.modules.get(self.model.vae.component)
-        if vae is not None:
-            vae.__dict__.update(self.vae_knobs)
-
     def _reset(self) -> None:
         run = self.run
-        for name, module in run.modules.items():
-            for method in _METHODS:
-                module.__dict__.pop(method, None)
-            for part in ("encoder", "decoder"):
-                inner = getattr(module, part, None)
-                if inner is not None:
-                    inner.__dict__.pop("forward", None)
+        for name in run.modules:
             if run.version[name]:
                 with self.pool.pause():
                     for tensor, dtype in self.dtypes[name]:
                         tensor.data = tensor.data.to(dtype)
             run.version[name] = 0
-        self._plain_vae()
+        for owner, plain in self.before:
+            for name in [n for n in vars(owner) if n[0] != "_" and n not in plain]:
+                del owner.__dict__[name]
+            owner.__dict__.update(plain)
         for forget in self.forgets:
             forget()
-        for owner, name, value in self.tables:
-            owner.__dict__[name] = value
         run.components = list(self.weights)
         run.recasts, run.stages, run.step_ends = [], [], []
         run.denoised, run.clock = False, None
