@@ -175,7 +175,7 @@ def write(
         for at, frame in enumerate(frames):
             picture = av.VideoFrame.from_ndarray(frame, format="gray").reformat(format="yuv420p")
             if stream is None:
-                options = {"crf": str(crf), "preset": "veryfast"}
+                options = {"crf": str(crf), "preset": "veryfast", "threads": "1"}
                 stream = output.add_stream(codec, rate=rate, options=options)
                 stream.width, stream.height, stream.pix_fmt = (
                     picture.width,

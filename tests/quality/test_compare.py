@@ -64,8 +64,7 @@ def test_a_marked_clip_shows_its_seam_and_its_chunks(folder):
 def test_a_coded_clip_is_near_and_has_neither(folder):
     found = cardfit.compare(folder / "reference.mp4", folder / "clean.mp4", where=WHERE)
     assert found.totals.psnr_db > 35 and 0.9 < found.totals.ssim < 1
-    # alone, about one clean clip in eighty shows a line by chance; what counts is what the other has not
-    assert not found.seams.new and not found.edges.found
+    assert not found.seams.found and not found.edges.found
     assert found.drift.composition > 0.99
 
 
