@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gettext
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from cardfit.messages import (
@@ -62,5 +63,9 @@ def say(code: str, args: Mapping[str, object] | None = None) -> str:
 
     Raises KeyError when no such sentence exists: a code without words is a programming error.
     """
-    translation = gettext.translation("cardfit", localedir=_LOCALES, fallback=True)
-    return translation.gettext(TEXTS[code]).format(**(args or {}))
+    return _translation().gettext(TEXTS[code]).format(**(args or {}))
+
+
+@cache
+def _translation() -> gettext.NullTranslations:
+    return gettext.translation("cardfit", localedir=_LOCALES, fallback=True)

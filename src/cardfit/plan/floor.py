@@ -62,12 +62,12 @@ def floor_bytes(settings: Settings, known: Settings, trace: Trace, estimate: Mem
     if settings == known:
         return estimate.allocated_bytes
     stages = [each for each in estimate.stages if same or each.name in ANY_TILING]
-    tensors = sum(len(module.tensors) for each in trace.components for module in each.modules)
+    tensors = _tensors(trace)
     active = max((each.activation_bytes for each in stages), default=0)
     active = max(0, active - tensors * BLOCK_BYTES)
     if settings.blocks_to_swap is not None:
         return active  # how much waits on the host depends on the blocks
-    sizes = {each.name: _weights(each, settings) for each in trace.components}
+    sizes = {each.name: _weights(trace, each, settings) for each in trace.components}
     if settings.offload in (None, "none"):
         return active + sum(sizes.values())
     if settings.offload == "model":
@@ -83,9 +83,26 @@ def _whole(stage: StageMemory, sizes: Mapping[str, int], rounding: int) -> int:
     return weights + max(0, stage.activation_bytes - rounding) if inside else weights
 
 
-def _weights(component: Component, settings: Settings) -> int:
+def _tensors(trace: Trace) -> int:
+    """How many tensors of weights there are."""
+    key = ("floor", "tensors")
+    if key not in trace.memo:
+        trace.memo[key] = sum(len(m.tensors) for each in trace.components for m in each.modules)
+    found: int = trace.memo[key]
+    return found
+
+
+def _weights(trace: Trace, component: Component, settings: Settings) -> int:
     """The bytes of a component's weights at least, after quantization."""
     scheme = settings.quantization.get(component.name, "none")
+    key = ("floor", component.name, scheme)
+    if key not in trace.memo:
+        trace.memo[key] = _stored(component, scheme)
+    found: int = trace.memo[key]
+    return found
+
+
+def _stored(component: Component, scheme: Quantization) -> int:
     if scheme == "none":
         return component.weights_bytes
     least = _LEAST_ITEM_BYTES[scheme]

@@ -9,6 +9,7 @@ refuses are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 from cardfit.messages import say
@@ -115,13 +116,23 @@ def knobs_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Candidate:
     """Settings with nothing left open and what they cost; ``cost`` orders them, least first."""
 
     settings: Settings
     price: tuple[Price, ...]
     cost: tuple[int, ...]
+
+    @cached_property
+    def name(self) -> str:
+        """All settings as text."""
+        return self.settings.model_dump_json()
+
+    @cached_property
+    def shape(self) -> str:
+        """The settings that shape a trace, as text."""
+        return trace_key(self.settings).model_dump_json()
 
 
 def closed(settings: Settings) -> Settings:

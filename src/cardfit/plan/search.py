@@ -64,7 +64,7 @@ class Estimates:
     _traces: dict[str, Trace] = field(default_factory=dict)
     _found: dict[tuple[str, str | None, int | None], MemoryEstimate] = field(default_factory=dict)
     _ended: dict[tuple[str, str | None], int] = field(default_factory=dict)
-    _floors: dict[tuple[str, str], int] = field(default_factory=dict)
+    _floors: dict[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict)
 
     def trace(self, settings: Settings) -> Trace:
         """The trace for ``settings``, made at the first call."""
@@ -78,18 +78,26 @@ class Estimates:
         """Those of ``options`` whose traces can be had."""
         if self.can is None:
             return options
-        keys = {trace_key(each.settings).model_dump_json(): each.settings for each in options}
-        held = {name for name, each in keys.items() if self.can(trace_key(each))}
-        return tuple(each for each in options if trace_key(each.settings).model_dump_json() in held)
+        keys = {each.shape: each.settings for each in options}
+        held = {
+            name for name, each in keys.items() if name in self._traces or self.can(trace_key(each))
+        }
+        return tuple(each for each in options if each.shape in held)
 
-    def floor(
-        self, candidate: Candidate, known: Settings, trace: Trace, estimate: MemoryEstimate
-    ) -> int:
-        """`floor_bytes`, which no card changes."""
-        name = (candidate.settings.model_dump_json(), known.model_dump_json())
-        if name not in self._floors:
-            self._floors[name] = floor_bytes(candidate.settings, known, trace, estimate)
-        return self._floors[name]
+    def floors(self, candidates: tuple[Candidate, ...]) -> tuple[int, ...]:
+        """`floor_bytes` of each, which no card changes."""
+        names = tuple(each.name for each in candidates)
+        found = self._floors.get(names)
+        if found is None:
+            known = reference(candidates)
+            found = (0,) * len(candidates)
+            if known is not None:
+                trace, estimate = self.trace(known), self.of(known)
+                found = tuple(
+                    floor_bytes(each.settings, known, trace, estimate) for each in candidates
+                )
+            self._floors[names] = found
+        return found
 
     def of(
         self, settings: Settings, architecture: str | None = None, limit_bytes: int | None = None
@@ -189,11 +197,7 @@ def _judged(
 
     ``None`` where another replay says already that it is over the card unless the cache is freed.
     """
-    known = reference(candidates)
-    floors = [0] * len(candidates)
-    if known is not None:
-        trace, estimate = estimates.trace(known), estimates.of(known)
-        floors = [estimates.floor(each, known, trace, estimate) for each in candidates]
+    floors = estimates.floors(candidates)
     least = min(range(len(candidates)), key=lambda at: _least(candidates[at], floors[at]))
     spent = set[
         str
@@ -202,12 +206,12 @@ def _judged(
         if at != least and floors[at] > usable.likely:
             continue
         settings = candidate.settings
-        key = trace_key(settings).model_dump_json()
+        key = candidate.shape
         allocated, reserved = estimates.before_decode(settings)
         judgement = None
         over = reserved > usable.likely
         if at == least or not (over or (key in spent and settings.offload in _IN_PIECES)):
-            judgement = _judge(candidate, target, usable, host, estimates)
+            judgement = judge_on(candidate, target, host, estimates)
             allocated, over = judgement.estimate.allocated_bytes, judgement.over_bytes > 0
         yield candidate, judgement
         if over and settings.offload == "group-leaf" and allocated <= floors[at] * AT_FLOOR:
@@ -223,9 +227,10 @@ def _least(candidate: Candidate, floor: int) -> tuple[object, ...]:
     return (floor, lossy, -candidate.cost[0], smaller if floor else -smaller, -offload)
 
 
-def _judge(
-    candidate: Candidate, target: Target, usable: Band, host: Host, estimates: Estimates
-) -> Judgement:
+def judge_on(candidate: Candidate, target: Target, host: Host, estimates: Estimates) -> Judgement:
+    """The verdict of ``candidate`` on ``target``, whose facts are known, by a replay for its architecture if needed."""
+    usable = target.usable
+    assert usable is not None
     estimate = estimates.of(candidate.settings)
     found = judge(estimate, usable, host)
     if architecture_class(target.architecture) is None:

@@ -1,8 +1,8 @@
 """Memory of one trace under one placement: per stage allocated and reserved, and where a full card ends the run.
 
 In: a Trace, settings, the card's architecture for cuBLAS's workspace, and perhaps a limit. Out: a MemoryEstimate. The
-births and deaths of the trace are replayed through the allocator; equal steps in a row are replayed until a state of
-the allocator comes back. Left out is named in the estimate.
+births and deaths of the trace are replayed through the allocator; equal steps in a row, and equal blocks within a
+call, are replayed until a state of the allocator comes back. Left out is named in the estimate.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 
 from cardfit.predict.activations import with_copies
 from cardfit.predict.alloc_conf import parse_alloc_conf
@@ -19,10 +20,13 @@ from cardfit.predict.allocator import Allocator, Block, DeviceFull
 from cardfit.predict.estimate import Failure, MemoryEstimate, StageMemory
 from cardfit.predict.host import host_moments
 from cardfit.predict.loading import Loading
+from cardfit.predict.offload import Moving
 from cardfit.predict.placement import placement
 from cardfit.predict.tuned import allocator_of
+from cardfit.predict.turns import Turns, alike
 from cardfit.request import Settings
-from cardfit.trace.stream import Binding, Event, Op, Segment, Trace
+from cardfit.trace.repeats import repeating, repeats, without_modules
+from cardfit.trace.stream import Binding, Event, Op, Segment, Stream, Trace
 from cardfit.units import KIB, MIB
 
 # cuBLAS's workspace as torch sets it: ":4096:2:16:8" before Hopper, 32 MiB from Hopper on
@@ -98,10 +102,16 @@ class Replay:
         self.placement.note = self._note_if_higher
         self.loading = Loading(self.placement, self._note_load)
         self.loaded = ("", "")  # the component and the module that arrive at the peak of loading
-        self._lean: dict[int, tuple[Event, ...]] = {}
+        self._lean: dict[tuple[int, int], tuple[tuple[Event, ...], tuple[Moving, ...]]] = {}
 
     def run(self) -> None:
-        """Loading, weights as the placement has them, then the timeline."""
+        """Loading, weights as the placement has them, then the timeline. Raises DeviceFull."""
+        try:
+            self._run()
+        finally:
+            self._note_reserved()
+
+    def _run(self) -> None:
         if self.loads:
             self.loading.run()
         else:
@@ -118,39 +128,58 @@ class Replay:
     def _segment(self, segment: Segment) -> None:
         """Play every repetition, or, once a state comes back, only those beyond whole periods of it."""
         stride, first = _births(segment), _first_id(segment)
-        seen: dict[object, int] = {}
         calls_before = [peak.calls for peak in self.peaks]
-        turn, looking = 0, True
-        while turn < segment.repeat:
-            self._play(segment.events, segment.bindings, self.ids, turn * stride)
-            turn += 1
-            left = segment.repeat - turn
-            if not left or not looking:
-                continue
-            state = self._state(first, turn * stride)
-            if state in seen:
-                period = turn - seen[state]
-                skipped = left // period * period
-                # what lives now stands for what lives that many repetitions later
-                moved = {i + skipped * stride if i >= first else i: b for i, b in self.ids.items()}
-                self.ids = moved
-                for peak, before in zip(self.peaks, calls_before, strict=True):
-                    peak.calls += (peak.calls - before) // turn * skipped
-                turn += skipped
-                looking = False
-            seen[state] = turn
 
-    def _state(self, first: int, shift: int) -> object:
-        """Everything that decides what a further repetition does: where free and living storages lie."""
-        living = frozenset(
-            (i - shift if i >= first else i, i >= first, block.address)
-            for i, block in self.ids.items()
-        )
-        weights = frozenset(
-            (key, *(block.address for block in blocks))
-            for key, blocks in self.placement.held.items()
-        )
-        return self.allocator.fingerprint(), living, weights
+        def state() -> object:
+            living = _living(self.ids, first, turns.at * stride)
+            return self.allocator.fingerprint(), living, self.placement.where()
+
+        turns = Turns(segment.repeat)
+        while turns.left:
+            self._play(segment.events, segment.bindings, self.ids, turns.at * stride)
+            played = turns.at + 1
+            skipped = turns.played(state)
+            if skipped:
+                self.ids = _moved(self.ids, first, skipped * stride)
+                for peak, before in zip(self.peaks, calls_before, strict=True):
+                    peak.calls += (peak.calls - before) // played * skipped
+
+    def _stream(self, number: int, ids: dict[int, Block]) -> dict[int, Block]:
+        """Play a call whose storages are ``ids``; of blocks that do the same only those that differ in state."""
+        stream = self.trace.streams[number]
+        events, found = self._events(number)
+        at = 0
+        for moving in found:
+            self._play(events[at : moving.repeat.start], stream.bindings, ids, 0)
+            ids = self._turns(moving, events, stream, ids)
+            at = moving.repeat.end
+        self._play(events[at:], stream.bindings, ids, 0)
+        return ids
+
+    def _turns(
+        self, moving: Moving, events: tuple[Event, ...], stream: Stream, ids: dict[int, Block]
+    ) -> dict[int, Block]:
+        """Play a period again until a state comes back; what lives then stands for what lives at the end."""
+        component, repeat = stream.component, moving.repeat
+        listens = self.placement.listens(component)
+
+        def state() -> object:
+            living = _living(ids, repeat.first, turns.at * repeat.births)
+            held = self.placement.around(component, moving, turns.at) if listens else None
+            return self.allocator.fingerprint(), living, held
+
+        turns = Turns(repeat.count)
+        while turns.left:
+            start = repeat.start + turns.at * repeat.period
+            self._play(events[start : start + repeat.period], stream.bindings, ids, 0)
+            skipped = turns.played(state)
+            if skipped:
+                ids = _moved(ids, repeat.first, skipped * repeat.births)
+                if listens:
+                    before = repeat.start + (turns.at - skipped) * repeat.period
+                    left_out = events[before : repeat.start + turns.at * repeat.period]
+                    self.placement.skip(component, moving, skipped, left_out)
+        return ids
 
     def _play(
         self,
@@ -221,24 +250,29 @@ class Replay:
             if outer >= 0 and outer + shift in ids:
                 local[inner] = ids[outer + shift]
         before = set(local)
-        self._play(self._events(number), stream.bindings, local, 0)
+        local = self._stream(number, local)
         for inner in before - set(local):  # an input that the call let go
             ids.pop(binding.inputs[inner] + shift)
         for inner, outer in zip(stream.outputs, binding.outputs, strict=True):
             ids[outer + shift] = local.pop(inner)
 
-    def _events(self, number: int) -> tuple[Event, ...]:
-        """The stream's events, without module entries where nobody listens."""
-        if number not in self._lean:
-            stream = self.trace.streams[number]
-            events = stream.events
-            weights = self.placement.weights[stream.component]
+    def _events(self, number: int) -> tuple[tuple[Event, ...], tuple[Moving, ...]]:
+        """The stream's events, without module entries where nobody listens, and what repeats in them."""
+        placed = self.placement
+        key = (number, placed.version)
+        if key not in self._lean:
+            component = self.trace.streams[number].component
+            listens = placed.listens(component)
+            weights = placed.weights[component]
+            events, found = repeating(self.trace, number, modules=listens)
             if any(each.tokens is not None for each in weights):
-                events = with_copies(events, weights)
-            if not self.placement.listens(stream.component):
-                events = tuple(e for e in events if e[0] not in (Op.ENTER, Op.EXIT))
-            self._lean[number] = events
-        return self._lean[number]
+                events = with_copies(self.trace.streams[number].events, weights)
+                if not listens:
+                    events = without_modules(events)
+                found = repeats(events)
+            moving = (alike(each, events, placed, component) for each in found)
+            self._lean[key] = events, tuple(chain.from_iterable(moving))
+        return self._lean[key]
 
     def _note_if_higher(self) -> None:
         if self.allocator.allocated_bytes > self.stage.allocated:
@@ -261,6 +295,18 @@ class Replay:
         seen = max(self.allocator.reserved_peak_bytes, self.allocator.reserved_bytes)
         if seen > self.stage.reserved:
             self.stage.reserved = seen
+
+
+def _living(ids: dict[int, Block], first: int, shift: int) -> frozenset[tuple[int, bool, int]]:
+    """Where each storage lies, those from ``first`` on by their number without ``shift``."""
+    return frozenset(
+        (i - shift if i >= first else i, i >= first, block.address) for i, block in ids.items()
+    )
+
+
+def _moved(ids: dict[int, Block], first: int, shift: int) -> dict[int, Block]:
+    """``ids`` after turns that were left out: what lives now stands for what lives that many ids later."""
+    return {i + shift if i >= first else i: block for i, block in ids.items()}
 
 
 def _first_id(segment: Segment) -> int:

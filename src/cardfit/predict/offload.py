@@ -7,15 +7,17 @@ as the pipeline enters and leaves components, and say what waits on the host (`W
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from cardfit.errors import BadRequest
 from cardfit.predict.allocator import Allocator, Block
 from cardfit.predict.weights import ModuleWeights, module_weights
 from cardfit.request import Settings
-from cardfit.trace.stream import Component, Trace
+from cardfit.trace.repeats import Repeat
+from cardfit.trace.stream import Component, Event, Trace
 
 ROOT = 0  # the index of the component itself among its modules
 DENOISERS = ("transformer", "unet", "prior")
@@ -66,6 +68,22 @@ def _swapped(component: Component, asked: int | None) -> dict[int, tuple[int, ..
     return found
 
 
+class Does(NamedTuple):
+    """What a module's forward brings in and sends away: passing bytes, and the modules whose tensors move."""
+
+    burst_bytes: int
+    scratch_bytes: int
+    members: tuple[Sequence[int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A stretch of a call that repeats, and the modules whose own tensors come or go in it."""
+
+    repeat: Repeat
+    members: frozenset[int]
+
+
 class Placement:
     """Moves weights in and out of ``allocator`` as the pipeline enters and leaves components and modules."""
 
@@ -83,6 +101,8 @@ class Placement:
         self.held: dict[tuple[int, int], list[Block]] = {}
         self.scratch: dict[tuple[int, int], Block] = {}
         self.weights_bytes = 0
+        self.version = 0  # of what `does` answers
+        self._where: frozenset[object] | None = None  # of `where`, until something moves
         self.has_scratch = [any(m.scratch_bytes for m in w) for w in self.weights]
         self.note: Callable[[], None] = lambda: (
             None
@@ -97,6 +117,7 @@ class Placement:
         """Bring one module's own tensors in, unless they are there."""
         if (component, module) in self.held or not self.weights[component][module].tensors:
             return
+        self._where = None
         blocks = self.held[component, module] = []
         for size in self.weights[component][module].tensors:
             if size:
@@ -105,6 +126,7 @@ class Placement:
 
     def unload(self, component: int, module: int) -> None:
         """Send one module's own tensors away, if they are there."""
+        self._where = None
         for block in self.held.pop((component, module), ()):
             self.weights_bytes -= block.size
             self.allocator.free(block)
@@ -126,6 +148,8 @@ class Placement:
 
     def recast(self, component: int, after: Component) -> None:
         """The pipeline changed a component's dtype: tensor by tensor the new one is born before the old one dies."""
+        self._where = None
+        self.version += 1
         self.current[component] = after
         self.weights[component] = self._weights(after)
         for module, new in enumerate(self.weights[component]):
@@ -179,6 +203,45 @@ class Placement:
     def listens(self, component: int) -> bool:
         """Whether module entries of this component matter."""
         return self.granular or self.has_scratch[component] or bool(self.swaps[component])
+
+    # -- what happens again --------------------------------------------------------------------
+
+    def does(self, component: int, module: int) -> Does:
+        """What entering and leaving ``module`` moves."""
+        weights = self.weights[component][module]
+        swapped = self.swaps[component].get(module, ())
+        return Does(weights.burst_bytes, weights.scratch_bytes, (swapped,))
+
+    def where(self) -> frozenset[object]:
+        """Where all weights lie."""
+        if self._where is None:
+            self._where = frozenset(
+                (key, *(block.address for block in blocks)) for key, blocks in self.held.items()
+            )
+        return self._where
+
+    def around(self, component: int, moving: Moving, turn: int) -> frozenset[object]:
+        """Where weights that come and go with ``moving`` lie, and scratch, counted from turn number ``turn``."""
+        found = set[object]()
+        stride = turn * moving.repeat.modules
+        if moving.members:
+            for (owner, module), blocks in self.held.items():
+                if owner == component and module in moving.members:
+                    found.add((module - stride, *(block.address for block in blocks)))
+        for (_, module), block in self.scratch.items():
+            found.add((module, block.address))
+        return frozenset(found)
+
+    def skip(self, component: int, moving: Moving, turns: int, left_out: Sequence[Event]) -> None:
+        """``turns`` periods, whose events are ``left_out``, were not played: what is held stands for later modules."""
+        if not moving.members:
+            return
+        self._where = None
+        stride = turns * moving.repeat.modules
+        self.held = {
+            (owner, module + stride * (owner == component and module in moving.members)): blocks
+            for (owner, module), blocks in self.held.items()
+        }
 
     # -- host ----------------------------------------------------------------------------------
 

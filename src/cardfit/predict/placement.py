@@ -9,14 +9,15 @@ diffusers' own hooks beside it. Whole components: `cardfit.predict.offload`.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from cardfit.predict.allocator import Allocator
-from cardfit.predict.offload import ROOT, ModelOffload, Placement, Waiting
+from cardfit.predict.offload import ROOT, Does, ModelOffload, Moving, Placement, Waiting
 from cardfit.predict.weights import ModuleWeights
 from cardfit.request import Settings
-from cardfit.trace.stream import Component, Op, Trace
+from cardfit.trace.stream import Component, Event, Op, Trace
 
 COPY_STREAM = (
     1  # the CUDA stream that streamed groups are allocated on: its pools serve nothing else
@@ -116,6 +117,12 @@ class SequentialOffload(ModuleOffload):
         if module != ROOT or self.methods[component] == "forward":
             self.unload(component, self.tied[component].get(module, module))
 
+    def does(self, component: int, module: int) -> Does:
+        """As `Placement.does`, with the own tensors that come and go."""
+        found = super().does(component, module)
+        own = self.tied[component].get(module, module)
+        return found._replace(members=(*found.members, (own,)))
+
     def waiting(self) -> Waiting:
         """The host's copies are those that were loaded: nothing comes back from the card."""
         moved = set(range(len(self.current))) - self.excluded
@@ -158,14 +165,13 @@ class GroupOffload(ModuleOffload):
         if self.methods[component] == "forward" and order is not None:
             self.order[component] = None
             self.next[component] = dict(pairwise([ROOT, *order]))
+            self.version += 1
 
     def enter(self, component: int, module: int) -> None:
         """The group comes in if nobody brought it, then the next one."""
         leader = self.tied[component].get(module, module)
         if leader != ROOT or self.methods[component] == "forward":
-            order = self.order[component]
-            if order is not None and leader != ROOT and leader in self.groups[component]:
-                order.append(leader)
+            self._learn(component, leader)
             self._load_group(component, leader)
             following = self.next[component].get(leader)
             if following is not None:
@@ -178,6 +184,28 @@ class GroupOffload(ModuleOffload):
         last = self.tied[component].get(module, module)
         for member in self.groups[component].get(self.ends[component].get(last, -1), ()):
             self.unload(component, member)
+
+    def does(self, component: int, module: int) -> Does:
+        """As `Placement.does`, with the groups that come and go."""
+        found = super().does(component, module)
+        groups, own = self.groups[component], self.tied[component].get(module, module)
+        leaders = (own, self.next[component].get(own, -1), self.ends[component].get(own, -1))
+        return found._replace(
+            members=(*found.members, *(groups.get(leader, ()) for leader in leaders))
+        )
+
+    def skip(self, component: int, moving: Moving, turns: int, left_out: Sequence[Event]) -> None:
+        """As `Placement.skip`; in a component's first forward the order of groups is learned all the same."""
+        super().skip(component, moving, turns, left_out)
+        if self.order[component] is not None:
+            for op, module, _, _ in left_out:
+                if op == Op.ENTER:
+                    self._learn(component, self.tied[component].get(module, module))
+
+    def _learn(self, component: int, leader: int) -> None:
+        order = self.order[component]
+        if order is not None and leader != ROOT and leader in self.groups[component]:
+            order.append(leader)
 
     def _load_group(self, component: int, leader: int) -> None:
         for member in self.groups[component].get(leader, ()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Literal
+from typing import Any, Literal
 
 from cardfit.request import ExactRequest, Settings
 
@@ -133,6 +133,8 @@ class Trace:
         str, ...
     ] = ()  # components that the pipeline keeps out of model and sequential offload
     basis: Literal["traced", "atlas"] = "traced"  # atlas: composed from shipped formulas
+    # what is worked out from it once; a changed copy begins anew
+    memo: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def component(self, name: str) -> Component:
         """The component called ``name``; KeyError when there is none."""

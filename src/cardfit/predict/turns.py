@@ -1,0 +1,72 @@
+"""Turns of a loop that need not be played: after a state has come back everything happens again.
+
+In: how many turns there are, and after each what decides the next. Out: how many may be left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from cardfit.predict.offload import Moving, Placement
+from cardfit.trace.repeats import LEAST_TURNS, Repeat
+from cardfit.trace.stream import Event, Op
+
+
+class Turns:
+    """``count`` turns; ``at`` is the next one to play."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.at = 0
+        self._seen: dict[object, int] | None = {}
+
+    @property
+    def left(self) -> int:
+        """Turns to play."""
+        return self.count - self.at
+
+    def played(self, state: Callable[[], object]) -> int:
+        """One turn was played: how many are left out now, in whole periods of the state that came back."""
+        self.at += 1
+        if self._seen is None or self.left < 1:
+            return 0
+        now = state()
+        before = self._seen.setdefault(now, self.at)
+        if before == self.at:
+            return 0
+        period = self.at - before
+        skipped = self.left // period * period
+        self.at += skipped
+        self._seen = None
+        return skipped
+
+
+def alike(
+    repeat: Repeat, events: Sequence[Event], placed: Placement, component: int
+) -> tuple[Moving, ...]:
+    """The stretches of ``repeat`` in which modules move the same weights, counted from their own number."""
+    period = events[repeat.start : repeat.start + repeat.period]
+    modules = tuple({module for op, module, _, _ in period if op in (Op.ENTER, Op.EXIT)})
+    weights = placed.weights[component]
+    members: list[set[int]] = []
+
+    def doing(turn: int) -> tuple[object, ...]:
+        moved = set[int]()
+        said: list[object] = []
+        for module in (each + turn * repeat.modules for each in modules):
+            does = placed.does(component, module)
+            said += (does.burst_bytes, does.scratch_bytes)
+            for group in does.members:
+                moved.update(group)
+                said.append([(each - module, weights[each].tensors) for each in group])
+        members.append(moved)
+        return tuple(said)
+
+    found = []
+    for _, group in groupby(range(repeat.count), key=doing):
+        turns = list(group)
+        if len(turns) >= LEAST_TURNS:
+            moved = frozenset().union(*(members[turn] for turn in turns))
+            found.append(Moving(repeat.part(turns[0], len(turns)), moved))
+    return tuple(found)
