@@ -284,6 +284,7 @@ def test_the_verbs_are_the_public_list() -> None:
         "accuracy",
         "autopsy",
         "cards",
+        "front",
         "matrix",
         "model",
         "models",

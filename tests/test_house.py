@@ -50,6 +50,7 @@ def test_the_public_names_are_exactly_these():
         "compare",
         "diff",
         "export",
+        "front",
         "largest",
         "matrix",
         "model",

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cardfit.api import matrix, model, models, rent, sequence
+    from cardfit.api import front, matrix, model, models, rent, sequence
     from cardfit.errors import CardfitError, Note
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
@@ -55,6 +55,7 @@ __all__ = [
     "compare",
     "diff",
     "export",
+    "front",
     "largest",
     "matrix",
     "model",
@@ -99,6 +100,7 @@ _HOMES = {
     "Note": "cardfit.errors",
     "Request": "cardfit.request",
     "Settings": "cardfit.request",
+    "front": "cardfit.api",
     "matrix": "cardfit.api",
     "model": "cardfit.api",
     "models": "cardfit.api",

@@ -12,13 +12,12 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from cardfit import __version__
 from cardfit.cards import find
 from cardfit.cards import load as load_cards
 from cardfit.cards.card import Card
-from cardfit.cards.usable import CONTEXT_LIKELY_BYTES
 from cardfit.errors import BadRequest, DryRunFailed, InputError, MissingExtra, Note
 from cardfit.library.load import all_models
 from cardfit.library.load import load as load_model
@@ -27,22 +26,21 @@ from cardfit.library.rules import resolve, settings_allowed
 from cardfit.messages import say
 from cardfit.offers import Offer
 from cardfit.offers import load as load_offers
-from cardfit.plan.answer import Answer, ModelRow, Said
+from cardfit.plan.answer import Answer, Said
 from cardfit.plan.around import check_streams, disk_notes
-from cardfit.plan.knobs import Knobs, closed, knobs_of
+from cardfit.plan.facts import facts_of, model_row, turned
+from cardfit.plan.knobs import closed
 from cardfit.plan.locked import hold_against
-from cardfit.plan.make import Facts, make, uses_bfloat16
+from cardfit.plan.make import make, uses_bfloat16
 from cardfit.plan.matrix import Entry, Matrix, cheapest_first
 from cardfit.plan.matrix import row as matrix_row
 from cardfit.plan.place import Place, own_currency, place_of, within
 from cardfit.plan.prompts import prompt_notes
-from cardfit.plan.rows import Timer
 from cardfit.plan.search import Estimates
+from cardfit.plan.timer import timer_of
 from cardfit.plan.verdict import Host, Os
 from cardfit.predict import calibration
 from cardfit.predict.alloc_conf import parse_alloc_conf
-from cardfit.predict.timing import TimeEstimate, seconds
-from cardfit.predict.totals import Totals, head_dim_of, totals
 from cardfit.records.verbs import listed as records
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
@@ -53,6 +51,7 @@ if TYPE_CHECKING:
     from cardfit.accuracy.score import Accuracy
     from cardfit.accuracy.times import TimesAccuracy
     from cardfit.autopsy import Autopsy, Case, Reading
+    from cardfit.plan.front import Front
     from cardfit.plan.rent_answer import Rent
     from cardfit.plan.rent_question import RentQuestion
     from cardfit.plan.sequence import SequenceAnswer
@@ -64,6 +63,7 @@ __all__ = [
     "accuracy",
     "autopsy",
     "cards",
+    "front",
     "matrix",
     "model",
     "models",
@@ -75,6 +75,7 @@ __all__ = [
     "trace",
 ]
 
+_Answered = TypeVar("_Answered")
 HOURS_PER_WEEK = 168
 Progress = Callable[[str, float | None], None]
 _EXTRA = ("torch", "diffusers", "transformers", "accelerate", "peft", "tokenizers")
@@ -108,6 +109,54 @@ def plan(
     or card, a size the model cannot make, a file that cannot be read, or ``here`` where there is
     no card and none was named; MissingExtra when a dry run is needed and torch or diffusers is not installed.
     """
+    return _asked(
+        make,
+        request,
+        settings,
+        cards=cards,
+        ram_bytes=ram_bytes,
+        disk_bytes=disk_bytes,
+        os=os,
+        here=here,
+        cards_file=cards_file,
+        offers_file=offers_file,
+        outputs_per_month=outputs_per_month,
+        hours_per_week=hours_per_week,
+        target_bytes=target_bytes,
+        lock=lock,
+        progress=progress,
+    )
+
+
+def front(request: Request | str, settings: Settings | None = None, **more: Any) -> Front:
+    """All settings on all cards, and of these the ones that nothing beats in price, seconds and quality at once.
+
+    ``more`` are the keywords of `plan`; raises as `plan` does.
+    """
+    from cardfit.plan.front import make_front
+
+    return _asked(make_front, request, settings, **more)
+
+
+def _asked(
+    answer: Callable[..., _Answered],
+    request: Request | str,
+    settings: Settings | None,
+    *,
+    cards: Sequence[str] | None = None,
+    ram_bytes: int | None = None,
+    disk_bytes: int | None = None,
+    os: Os = "linux",
+    here: bool = False,
+    cards_file: Path | None = None,
+    offers_file: Path | None = None,
+    outputs_per_month: float | None = None,
+    hours_per_week: float | None = None,
+    target_bytes: int | None = None,
+    lock: Path | None = None,
+    progress: Progress | None = None,
+) -> _Answered:
+    """Everything that `plan` takes loaded and handed to ``answer``."""
     _check(ram_bytes, outputs_per_month, disk_bytes, hours_per_week)
     catalog = load_cards(cards_file)
     market = load_offers(offers_file, cards=catalog)
@@ -122,14 +171,14 @@ def plan(
     estimates = _estimates(entry, exact, progress, said)
     base = estimates.trace(closed(given))
     said += hold_against(lock, base, estimates)
-    return make(
+    return answer(
         exact,
         given,
         place.targets,
         host,
-        _knobs(entry, base, given),
+        turned(entry, base, given),
         estimates,
-        _facts(
+        facts_of(
             entry,
             base,
             (
@@ -145,7 +194,7 @@ def plan(
         currency=own_currency(market),
         outputs_per_month=outputs_per_month,
         hours_per_week=hours_per_week,
-        timer=_timer(entry, estimates, catalog),
+        timer=timer_of(entry, estimates, catalog),
         progress=progress,
     )
 
@@ -321,66 +370,11 @@ def _estimates(
     return Estimates(tracer, predictor, can=partial(source.can_trace, entry, exact))
 
 
-def _timer(entry: Model, estimates: Estimates, catalog: Mapping[str, Card]) -> Timer:
-    """Seconds of one run by card and settings; the work of a trace is summed once."""
-    head_dim = head_dim_of(entry)
-    work: dict[int, Totals] = {}
-
-    def time(card: str, settings: Settings) -> TimeEstimate | None:
-        known = catalog.get(card)
-        if known is None:  # a card of this machine that the catalog does not hold
-            return None
-        traced = estimates.trace(settings)
-        if id(traced) not in work:
-            work[id(traced)] = totals(traced, head_dim=head_dim)
-        found = work[id(traced)]
-        if not any(each.work for each in found.stages):
-            return None
-        return seconds(found, settings, known, correction=calibration.correction(card))
-
-    return time
-
-
 def _tracing(progress: Progress | None) -> Progress | None:
     """``progress`` that says what of the dry run is being done."""
     if progress is None:
         return None
     return lambda what, share: progress(say("plan-progress-trace", {"what": what}), share)
-
-
-def _knobs(entry: Model, traced: Trace, given: Settings) -> Knobs:
-    side = given.vae_tile or entry.vae.tile_side
-    return knobs_of(
-        traced,
-        tile=side if entry.vae.tiling else None,
-        slicing=entry.vae.slicing,
-        chunked=entry.vae.decode_chunk_size,
-        always_tiled=entry.vae.tiling_required,
-    )
-
-
-def _model_row(entry: Model) -> ModelRow:
-    return ModelRow(
-        id=entry.id,
-        title=entry.title,
-        license=entry.license,
-        verified=entry.verified,
-        pipeline=entry.pipeline,
-    )
-
-
-def _facts(entry: Model, traced: Trace, notes: tuple[Note, ...], files_bytes: int) -> Facts:
-    from cardfit.predict.rule import denoiser_rule_bytes, rule_of_thumb_bytes
-
-    return Facts(
-        model=_model_row(entry),
-        versions={"cardfit": __version__, **traced.versions},
-        rule_bytes=rule_of_thumb_bytes(traced),
-        denoiser_rule_bytes=denoiser_rule_bytes(traced),
-        disk_bytes=files_bytes,
-        context_bytes=CONTEXT_LIKELY_BYTES,
-        notes=(*notes, *(Note(code, args) for code, args in traced.notes)),
-    )
 
 
 def _wanted(names: Sequence[str] | None, task: Task | None) -> tuple[Model, ...]:
@@ -399,9 +393,9 @@ def _laid(
     estimates = _estimates(entry, exact, progress, [])
     base = estimates.trace(closed(given))
     laid = Entry(
-        model=_model_row(entry),
+        model=model_row(entry),
         request=exact,
-        knobs=_knobs(entry, base, given),
+        knobs=turned(entry, base, given),
         estimates=estimates,
         rule_bytes=rule_of_thumb_bytes(base),
         bfloat16=uses_bfloat16(base),
@@ -503,13 +497,13 @@ def _case(
         wanted = validate_request(found.request)
         entry, exact, ran, notes = _resolved(wanted, validate_settings(found.settings))
         estimates = _estimates(entry, exact, progress, said)
-        turned = _knobs(entry, estimates.trace(closed(ran)), ran)
+        knobs = turned(entry, estimates.trace(closed(ran)), ran)
     except (InputError, DryRunFailed) as failed:
         if found.given and not isinstance(failed, (DryRunFailed, MissingExtra)):
             raise
         return None, (Note("autopsy-planner-failed", {"reason": str(failed)}),)
     said[:0] = (*found.notes, *notes)
-    return Case(exact, closed(ran), turned, estimates, notes=tuple(said)), ()
+    return Case(exact, closed(ran), knobs, estimates, notes=tuple(said)), ()
 
 
 def sequence(

@@ -49,11 +49,11 @@ def sweep(
     from cardfit import verbs
     from cardfit.measure.here import usable_bytes
     from cardfit.measure.sweep_file import SweepFile
-    from cardfit.report import dump, out
+    from cardfit.report import drawn, dump, out
     from cardfit.report import sweep as page
     from cardfit.report.live import Live
 
-    if chart is not None and chart.suffix.lower() not in page.ENDINGS:
+    if chart is not None and chart.suffix.lower() not in drawn.ENDINGS:
         raise BadRequest("rent-bad-chart", asked=str(chart))
     axes = _axes(over or ())
     file = _asked(model, request, settings)

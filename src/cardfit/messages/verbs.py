@@ -42,6 +42,29 @@ TEXTS: dict[str, str] = {
     "help-vary": N_("what is to be as large as it can be"),
     "help-most": N_("where to stop looking: frames, pixels of the longer side, or outputs"),
     "help-one-card": N_("the card it must run on"),
+    "front-head": N_(
+        "{title}: {kept} of {holding} ways that hold, on {cards} cards with {candidates} settings each; nothing beats "
+        "these in price, seconds and quality at once"
+    ),
+    "front-none": N_(
+        "{title}: none of {candidates} settings holds on {cards} cards with a known time. See cardfit plan --all."
+    ),
+    "front-progress": N_("memory replay: {settings}"),
+    "front-untimed": N_("Left out, since their rates are not known: {cards}."),
+    "front-unpriced": N_(
+        "Left out, since they have no offer in the currency of the others: {cards}. Name your own with --offers-file."
+    ),
+    "front-col-quality": N_("picture"),
+    "front-quality-full": N_("full"),
+    "front-quality-tiled": N_("in tiles or chunks"),
+    "front-quality-fewer-bits": N_("fewer bits"),
+    "front-axis-cost": N_("cost of an output ({currency})"),
+    "front-axis-seconds": N_("seconds of a run"),
+    "front-chart-extra": N_(
+        "A chart takes {package}, which is not installed: pip install 'cardfit[web]'. Without --chart the answer is "
+        "the same."
+    ),
+    "help-front-chart": N_("draw price against seconds into this file: .html, .png or .svg"),
     "largest-needs-card": N_("Say what it must run on: --card rtx-4090, --target 24GB or --here."),
     "largest-several-cards": N_(
         "This machine has several kinds of cards: say which with --card ({cards})."

@@ -56,25 +56,21 @@ def make(
     progress: Progress | None = None,
 ) -> Answer:
     """The answer for ``targets``; ``currency`` is the one prices are compared in (the most common by default)."""
-    money = currency or main_currency(targets)
     base = closed(given)
     resident = estimates.of(base)
-    every = candidates(given, knobs)
-    options = estimates.traceable(every)
-    untraced = (Note("atlas-fewer-settings"),) if len(options) < len(every) else ()
-    question = Question(
-        given=given,
-        knobs=knobs,
-        candidates=options,
-        host=host,
-        estimates=estimates,
-        bfloat16=uses_bfloat16(estimates.trace(base)),
-        disk_bytes=facts.disk_bytes,
-        currency=money,
-        timer=timer,
+    question, untraced = question_of(
+        given,
+        targets,
+        host,
+        knobs,
+        estimates,
+        facts,
+        currency=currency,
         outputs_per_month=outputs_per_month,
         hours_per_week=hours_per_week,
+        timer=timer,
     )
+    money = question.currency
     ranked = _ranked(targets, question, progress)
     recommended, picks_notes = recommend([each.row for each in ranked], money)
     notes = cautions(
@@ -106,6 +102,38 @@ def make(
             for note in (*facts.notes, *untraced, *notes, *_bnb_version(ranked), *picks_notes)
         ),
     )
+
+
+def question_of(
+    given: Settings,
+    targets: Sequence[Target],
+    host: Host,
+    knobs: Knobs,
+    estimates: Estimates,
+    facts: Facts,
+    *,
+    currency: str | None,
+    outputs_per_month: float | None,
+    hours_per_week: float | None,
+    timer: Timer | None,
+) -> tuple[Question, tuple[Note, ...]]:
+    """What is the same for every card, and a note where settings could not be traced."""
+    every = candidates(given, knobs)
+    options = estimates.traceable(every)
+    question = Question(
+        given=given,
+        knobs=knobs,
+        candidates=options,
+        host=host,
+        estimates=estimates,
+        bfloat16=uses_bfloat16(estimates.trace(closed(given))),
+        disk_bytes=facts.disk_bytes,
+        currency=currency or main_currency(targets),
+        timer=timer,
+        outputs_per_month=outputs_per_month,
+        hours_per_week=hours_per_week,
+    )
+    return question, (Note("atlas-fewer-settings"),) if len(options) < len(every) else ()
 
 
 def _bnb_version(ranked: Sequence[Ranked]) -> tuple[Note, ...]:

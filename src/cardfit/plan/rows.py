@@ -131,7 +131,7 @@ def _judged_row(target: Target, question: Question, choice: Choice, host: Host) 
         host_bytes=estimate.host_bytes,
         disk_bytes=_disk_bytes(question, estimate),
         seconds=seconds,
-        cost_per_output=_cost(offer, seconds, question),
+        cost_per_output=offer_cost_of(offer, seconds, question),
         offer=offer,
         why=_why(judgement, host),
         near_miss=_near_miss(target, question, choice, host),
@@ -146,7 +146,9 @@ def seconds_of(timed: TimeEstimate) -> Seconds | None:
     return None if found is None else Seconds(low=found.low, likely=found.likely, high=found.high)
 
 
-def _cost(offer: OfferRow | None, seconds: Seconds | None, question: Question) -> Money | None:
+def offer_cost_of(
+    offer: OfferRow | None, seconds: Seconds | None, question: Question
+) -> Money | None:
     """The machine's price for one output of the batch; a month only at a stated use."""
     if offer is None or seconds is None:
         return None

@@ -13,6 +13,7 @@ from typing import Any
 
 from cardfit.errors import MissingExtra
 
+ENDINGS = (".html", ".svg", ".png")
 _PACKAGES = ("altair", "vl_convert")
 
 

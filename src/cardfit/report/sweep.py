@@ -17,8 +17,6 @@ from cardfit.report.run import OUTCOMES
 from cardfit.report.style import Style
 from cardfit.units import GIB, GIB_NAME, human_bytes, human_seconds
 
-ENDINGS = (".html", ".svg", ".png")
-
 
 def lines(found: Sweep, style: Style) -> list[str]:
     """The whole page."""
