@@ -32,8 +32,6 @@ from cardfit.plan.facts import facts_of, model_row, turned
 from cardfit.plan.knobs import closed
 from cardfit.plan.locked import hold_against
 from cardfit.plan.make import make, uses_bfloat16
-from cardfit.plan.matrix import Entry, Matrix, cheapest_first
-from cardfit.plan.matrix import row as matrix_row
 from cardfit.plan.place import Place, own_currency, place_of, within
 from cardfit.plan.prompts import prompt_notes
 from cardfit.plan.search import Estimates
@@ -41,7 +39,6 @@ from cardfit.plan.timer import timer_of
 from cardfit.plan.verdict import Host, Os
 from cardfit.predict import calibration
 from cardfit.predict.alloc_conf import parse_alloc_conf
-from cardfit.records.verbs import listed as records
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
 from cardfit.trace import source
@@ -52,10 +49,12 @@ if TYPE_CHECKING:
     from cardfit.accuracy.times import TimesAccuracy
     from cardfit.autopsy import Autopsy, Case, Reading
     from cardfit.plan.front import Front
+    from cardfit.plan.matrix import Entry, Matrix
     from cardfit.plan.rent_answer import Rent
     from cardfit.plan.rent_question import RentQuestion
     from cardfit.plan.sequence import SequenceAnswer
     from cardfit.predict.estimate import MemoryEstimate
+    from cardfit.records.models import Record
     from cardfit.request.mix import RequestsFile
     from cardfit.trace.stream import Trace
 
@@ -214,11 +213,13 @@ def matrix(
     keeps the models that do it. A model whose dry run fails is left out with a note. Raises
     InputError for an unknown model or card and MissingExtra as `plan` does.
     """
+    from cardfit.plan import matrix as matrix_of
+
     catalog = load_cards(cards_file)
     market = load_offers(offers_file, cards=catalog)
     place = place_of(catalog, market, cards, Host())
     wanted = _wanted(models, task)
-    ordered, columns = cheapest_first(place.targets, own_currency(market))
+    ordered, columns = matrix_of.cheapest_first(place.targets, own_currency(market))
     rows, versions = [], {"cardfit": __version__}
     notes = [Note("plan-matrix-defaults"), Note("plan-matrix-rule")]
     for done, entry in enumerate(wanted):
@@ -229,9 +230,9 @@ def matrix(
         except DryRunFailed as failed:
             notes.append(Note("plan-matrix-failed", {"model": entry.id, "reason": str(failed)}))
             continue
-        rows.append(matrix_row(laid, ordered, place.host))
+        rows.append(matrix_of.row(laid, ordered, place.host))
         versions.update(traced_with)
-    return Matrix(
+    return matrix_of.Matrix(
         versions=versions,
         cards=columns,
         rows=tuple(rows),
@@ -387,6 +388,7 @@ def _laid(
     entry: Model, task: Task | None, progress: Progress | None
 ) -> tuple[Entry, Mapping[str, str]]:
     """The entry ready for the matrix and the versions it was traced with."""
+    from cardfit.plan.matrix import Entry
     from cardfit.predict.rule import rule_of_thumb_bytes
 
     _, exact, given, _ = _resolved(Request(model=entry.id, task=task), Settings())
@@ -402,6 +404,13 @@ def _laid(
         settings=given,
     )
     return laid, base.versions
+
+
+def records(store: str | None = None, **filters: Any) -> tuple[Record, ...]:
+    """The records that match, oldest first; filters and errors as `cardfit.records.verbs.listed`."""
+    from cardfit.records.verbs import listed
+
+    return listed(store, **filters)
 
 
 @overload

@@ -125,6 +125,7 @@ def test_run_is_asked_for_one_thing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_chart_is_drawn(tmp_path: Path) -> None:
     from cardfit.measure.sweep import Sweep, SweepRow
+    from cardfit.report import drawn
     from cardfit.report import sweep as page
 
     rows = (
@@ -140,7 +141,7 @@ def test_the_chart_is_drawn(tmp_path: Path) -> None:
     )
     found = Sweep(id="s", model="m", rows=rows, ran=2, kept=0)
     assert page.points(found) == [{"values": "vae_tiling true", "seconds": 2.0, "peak": 1.0}]
-    for ending in page.ENDINGS:
+    for ending in drawn.ENDINGS:
         file = tmp_path / f"chart{ending}"
         page.write(found, file)
         assert file.stat().st_size > 1000

@@ -5,23 +5,13 @@ In: flags. Out: an exit code. A docstring here is the help that a person reads. 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from cardfit.cli import typed
-from cardfit.cli.accuracy import accuracy
-from cardfit.cli.autopsy import autopsy
-from cardfit.cli.calibrate import calibrate
 from cardfit.cli.cards import list_cards
-from cardfit.cli.check import check
-from cardfit.cli.choose import choose
-from cardfit.cli.codecs import codecs
-from cardfit.cli.compare import compare
-from cardfit.cli.diff import diff
-from cardfit.cli.export import export
 from cardfit.cli.flags import (
     As,
     Os,
@@ -33,18 +23,9 @@ from cardfit.cli.flags import (
     ram_bytes,
     target_bytes,
 )
-from cardfit.cli.front import front
-from cardfit.cli.largest import largest
 from cardfit.cli.offers import update_offers
-from cardfit.cli.probe import probe
-from cardfit.cli.readme import readme
-from cardfit.cli.records import records
-from cardfit.cli.rent import rent
-from cardfit.cli.run import run
-from cardfit.cli.schema import schema
 from cardfit.cli.sequence import Asked, one_question, refuse
 from cardfit.cli.sequence import run as run_file
-from cardfit.cli.sweep import sweep
 from cardfit.errors import BadFile, BadRequest
 from cardfit.messages import say
 from cardfit.request import Dtype, Task
@@ -112,7 +93,7 @@ def plan(
     """
     if json and as_ is not None:
         raise BadRequest("bad-together", one="--json", other=f"--as {as_}")
-    from cardfit import api, verbs
+    from cardfit import api
     from cardfit.report import out
 
     if save is not None and save.exists() and not force:
@@ -150,7 +131,10 @@ def plan(
     with out.progress(quiet=json) as progress:
         more |= {"cards_file": cards_file, "progress": progress}
         answer = api.plan(wanted, knobs, cards=names, **more)
-        answer = verbs.near_misses(answer, **more) if near_misses else answer
+        if near_misses:
+            from cardfit import verbs
+
+            answer = verbs.near_misses(answer, **more)
     _show(answer, every=all_, as_=as_, json=json)
     if save is not None:
         _save(answer, save, force)
@@ -373,31 +357,3 @@ def offers(
         dump.many("offers", found) if json else tables.offers(found, style, today=date.today())
     )
     return ANSWERED
-
-
-COMMANDS: Sequence[Any] = (
-    plan,
-    matrix,
-    trace,
-    front,
-    largest,
-    models,
-    cards,
-    offers,
-    rent,
-    run,
-    sweep,
-    choose,
-    calibrate,
-    records,
-    probe,
-    accuracy,
-    autopsy,
-    check,
-    diff,
-    readme,
-    compare,
-    export,
-    codecs,
-    schema,
-)

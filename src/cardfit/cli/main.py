@@ -8,14 +8,43 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
 
 from cardfit import __version__
 from cardfit.errors import CardfitError
 from cardfit.messages import say
 
 BAD_INPUT, INTERRUPTED = 2, 130
+_ROOM = "cardfit.cli"
+# Where each command stands; only the one that is typed is loaded.
+COMMANDS: dict[str, str] = {
+    "plan": f"{_ROOM}.commands:plan",
+    "matrix": f"{_ROOM}.commands:matrix",
+    "trace": f"{_ROOM}.commands:trace",
+    "front": f"{_ROOM}.front:front",
+    "largest": f"{_ROOM}.largest:largest",
+    "models": f"{_ROOM}.commands:models",
+    "cards": f"{_ROOM}.commands:cards",
+    "offers": f"{_ROOM}.commands:offers",
+    "rent": f"{_ROOM}.rent:rent",
+    "run": f"{_ROOM}.run:run",
+    "sweep": f"{_ROOM}.sweep:sweep",
+    "choose": f"{_ROOM}.choose:choose",
+    "calibrate": f"{_ROOM}.calibrate:calibrate",
+    "records": f"{_ROOM}.records:records",
+    "probe": f"{_ROOM}.probe:probe",
+    "accuracy": f"{_ROOM}.accuracy:accuracy",
+    "autopsy": f"{_ROOM}.autopsy:autopsy",
+    "check": f"{_ROOM}.check:check",
+    "diff": f"{_ROOM}.diff:diff",
+    "readme": f"{_ROOM}.readme:readme",
+    "compare": f"{_ROOM}.compare:compare",
+    "export": f"{_ROOM}.export:export",
+    "codecs": f"{_ROOM}.codecs:codecs",
+    "schema": f"{_ROOM}.schema:schema",
+}
 
 
 def main() -> NoReturn:
@@ -48,7 +77,6 @@ def _answered(words: list[str]) -> int:
     from cyclopts import App, CycloptsError
 
     from cardfit.cli import typed
-    from cardfit.cli.commands import COMMANDS
     from cardfit.report import out
 
     app = App(
@@ -58,17 +86,23 @@ def _answered(words: list[str]) -> int:
         help_format="plaintext",
         suppress_keyboard_interrupt=False,
     )
-    for command in COMMANDS:
-        app.command(command)
+    typed_one = bool(words) and words[0] in COMMANDS
+    for name, where in COMMANDS.items():  # the list of commands shows what each does
+        app.command(where if typed_one else _loaded(where), name=name)
     token = typed.WORDS.set(tuple(words))
     try:
         result = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        known = {command.__name__ for command in COMMANDS}
-        command = words[0] if words and words[0] in known else ""
+        command = words[0] if typed_one else ""
         problem = " ".join(str(error).split())
         out.error(" ".join(say("bad-option", {"problem": problem, "command": command}).split()))
         return BAD_INPUT
     finally:
         typed.WORDS.reset(token)
     return result if isinstance(result, int) else 0
+
+
+def _loaded(where: str) -> Callable[..., Any]:
+    module, _, name = where.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
