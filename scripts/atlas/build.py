@@ -12,21 +12,25 @@ import argparse
 import multiprocessing
 import sys
 import time
+from fractions import Fraction
 from functools import partial
 from math import gcd
 from pathlib import Path
 from typing import Any
 
 import torch
-from fit import NEARLY, evaluate
+from fit import NEARLY, Formula, evaluate
 from session import Session
 from survey import (
     IMAGE_PIXELS,
+    MANY,
     MAX_BATCH,
     MAX_FRAMES,
     VIDEO_PIXELS,
+    Piece,
     Structures,
     Survey,
+    Table,
     Variant,
     make_request,
     possible,
@@ -45,6 +49,21 @@ from cardfit.trace.coding import encode
 
 SMALLEST = 320  # pixels of a side; below it the dry run keeps tables of positions real
 SMALL = 1 << 16  # elements; what the pipeline does to larger tensors is looked at by shape only
+
+
+# Where decoding in tiles is looked at: the sizes of the usual ratios, and clips of two to ten seconds.
+IMAGE_SIZES = (
+    (768, 768), (1024, 1024), (1152, 896), (1216, 832), (1344, 768), (1280, 720), (1536, 1024),
+    (1536, 1536), (1920, 1088), (2048, 2048),
+)  # fmt: skip
+VIDEO_SIZES = ((832, 480), (1280, 720), (960, 544), (768, 512), (1280, 704))
+FRAME_COUNTS = (49, 81, 121)
+_TILED = ("batch", "height", "width", "frames")
+
+
+def _constant(value: float) -> Formula:
+    """A formula that gives ``value`` whatever the point."""
+    return (((0, 0, 0, 0, 0), Fraction(round(value))),) if value else ()
 
 
 def guidances(model: Model) -> list[tuple[str, float]]:
@@ -247,7 +266,64 @@ class ModelBuild:
             tables = self._sliced(survey, pool, problems)
             if tables:
                 held.append([[tiled, None, None, True], tables])
+        if self.model.vae.tiling and not tiled:
+            tables = self._tiled(survey, variant)
+            if tables:
+                held.append([[True, None, None, False], tables])
         return variant, held
+
+    def _tiled(self, survey: Survey, variant: Variant) -> dict[str, Any]:
+        """The VAE's calls in tiles, at the sizes asked for most: how many tiles there are shapes everything.
+
+        Each size and number of frames is looked at itself and holds for itself alone.
+        """
+        settings = self.open.model_copy(update={"vae_tiling": True})
+        domain, vae = survey.domain, self.model.vae.component
+        each = Survey(survey.session, self.structures, survey.request, domain, settings, seed=13)
+        found: dict[str, dict[tuple[int, ...], Piece]] = {}
+        steps = MANY if domain.many_from else domain.steps[-1]
+        for width, height, count in self._asked_most(domain):
+            request = survey._ask(width, height, count, 1, steps)
+            if domain.outside(request):
+                continue
+            point = domain.point(request)
+            try:
+                seen = each.look(request, point, made_up=True)
+            except CardfitError:
+                continue  # the pipeline itself fails there
+            wrong = self._compare(
+                {"timeline": seen["timeline"]}, {"timeline": variant.timeline}, domain
+            )
+            if wrong:
+                variant.problems.append(f"tiled: {wrong}")
+                return {}
+            key = key_of(point, _TILED, domain.many_from)
+            for name, row in seen.items():
+                if name.startswith(f"{vae}."):
+                    same = [_constant(y) for y in row.slots]
+                    found.setdefault(name, {})[key] = Piece(row.structure, same)
+        tables = {
+            name: Table(_TILED, {key: n for n, key in enumerate(pieces)}, list(pieces.values()))
+            for name, pieces in found.items()
+        }
+        return {name: self.book.table(table, "call") for name, table in tables.items()}
+
+    def _asked_most(self, domain: Domain) -> list[tuple[int, int, int]]:
+        """Sizes and frames that people ask for, those larger than a tile: (width, height, frames)."""
+        model, usual = self.model, self.model.defaults
+        sizes = [(usual.width, usual.height), *model.rules.native_sizes]
+        sizes += VIDEO_SIZES if model.is_video else IMAGE_SIZES
+        sizes += [(height, width) for width, height in sizes]
+        side = model.vae.tile_side or 0
+        sizes = [each for each in dict.fromkeys(sizes) if max(each) > side]
+        counts = [1]
+        if model.is_video:
+            near = [
+                min(domain.frame_counts, key=lambda n: abs(n - count))
+                for count in (usual.num_frames, *FRAME_COUNTS)
+            ]
+            counts = list(dict.fromkeys(near))
+        return [(width, height, n) for width, height in sizes for n in counts]
 
     def _sliced(self, survey: Survey, pool: list[Any], problems: list[str]) -> dict[str, Any]:
         """The VAE's calls with slicing, for batches; nothing where a fresh point says otherwise."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import chain, combinations, product
 
 import numpy as np
 from scipy.optimize import nnls
@@ -115,10 +115,13 @@ class Fitter:
         if (
             len(ys) < 8 and not loose
         ):  # too few points for the search below to find the fewest terms
-            for pair in combinations(self.sets[0], 2):
-                two = _solve(list(pair), self.points, ys)
-                if two is not None and len(ys) > 2 and _holds(two, self.points, ys, loose):
-                    return two
+            for terms in chain(combinations(self.sets[0], 2), combinations(self.sets[0], 3)):
+                if len(terms) < len(
+                    ys
+                ):  # one point more than coefficients: exact there, or not at all
+                    few = _solve(list(terms), self.points, ys)
+                    if few is not None and _holds(few, self.points, ys, loose):
+                        return few
         for found, matrix in zip(self.sets, self.matrices, strict=True):
             formula = self._some(found, matrix, ys, loose)
             if formula is not None:

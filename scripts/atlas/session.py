@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import warnings
+from functools import partial
 from typing import Any
 
 import torch
@@ -144,12 +145,12 @@ def _tables(module: torch.nn.Module) -> list[Any]:
 
 
 def _memories(module: torch.nn.Module) -> list[Any]:
-    """What empties the tables that modules keep from call to call: a new process finds them empty."""
+    """What makes the tables that modules keep from call to call what a new process finds."""
     found = []
     for owner in module.modules():
         for name, value in vars(owner).items():
             if isinstance(value, dict) and "cache" in name:
-                found.append(value.clear)
+                found.append(partial(_restore, value, dict(value)))
         for name in dir(type(owner)):
             method = getattr(type(owner), name, None)
             inner = [c.cell_contents for c in getattr(method, "__closure__", None) or ()]
@@ -157,6 +158,11 @@ def _memories(module: torch.nn.Module) -> list[Any]:
                 if (clear := getattr(each, "cache_clear", None)) is not None:
                     found.append(clear)
     return found
+
+
+def _restore(table: dict[Any, Any], before: dict[Any, Any]) -> None:
+    table.clear()
+    table.update(before)
 
 
 def _slots(known: Known) -> list[Slot]:

@@ -114,6 +114,65 @@ def test_what_is_composed_is_what_a_dry_run_gives(seed):
     assert composed.more_without_flash_bytes == fresh.more_without_flash_bytes
 
 
+def tiled_points():
+    """Every size that a file holds tiled decoding for."""
+    found = []
+    for path in FILES:
+        book = read.read_file(path)
+        for variant in book["variants"]:
+            grid = variant["domain"]["grid"]
+            frames = {
+                (n - 1) // variant["domain"]["temporal"]: n
+                for n in variant["domain"]["frame_counts"]
+            }
+            for held, tables in variant["settings"]:
+                if held == [True, None, None, False] and tables:
+                    table = next(iter(tables.values()))
+                    assert table["features"] == ["batch", "height", "width", "frames"]
+                    found += [
+                        (path.stem, variant, width * grid, height * grid, frames[count])
+                        for _, height, width, count, _ in table["pieces"]
+                    ]
+    return found
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_decoding_in_tiles_is_what_a_dry_run_gives(seed):
+    most = 900 * 900  # larger ones take a dry run of many tiles
+    small = [each for each in tiled_points() if each[2] * each[3] <= most and each[4] <= 49]
+    name, variant, width, height, frames = random.Random(seed).choice(small)
+    model = load(name)
+    guidance = model.defaults.guidance_scale
+    request = Request(
+        model=name,
+        task=variant["task"],
+        width=width,
+        height=height,
+        num_frames=frames if model.is_video else None,
+        guidance_scale=guidance,
+    )
+    exact, settings = resolve(model, request)[0], closed(Settings(vae_tiling=True))
+    composed = atlas.find(model, exact, settings)
+    assert isinstance(composed, Trace), composed
+    mine, real = estimate(composed, settings), estimate(dry_run(model, exact, settings), settings)
+    plain = estimate(atlas.find(model, exact, PLAIN), PLAIN)
+    for one, other in zip(mine.stages, real.stages, strict=True):
+        assert one.allocated_bytes == pytest.approx(other.allocated_bytes, rel=0.005)
+        assert one.reserved_bytes == pytest.approx(other.reserved_bytes, rel=0.005)
+    decode = {each.name: each.allocated_bytes for each in mine.stages}["decode"]
+    assert decode < {each.name: each.allocated_bytes for each in plain.stages}["decode"]
+
+
+def test_tiles_at_another_size_are_not_made_up():
+    name, _, width, height, _ = next(p for p in tiled_points() if p[0] == "sdxl-base")
+    model = load(name)
+    settings = closed(Settings(vae_tiling=True))
+    held = resolve(model, Request(model=name, width=width, height=height))[0]
+    assert isinstance(atlas.find(model, held, settings), Trace)
+    other = resolve(model, Request(model=name, width=width + 64, height=height - 64))[0]
+    assert atlas.find(model, other, settings) == Gap("vae_tiling")
+
+
 class Tracker:
     """Bytes alive, counted as plainly as can be: no allocator, no placement, every repetition played."""
 

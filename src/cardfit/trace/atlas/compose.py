@@ -72,7 +72,7 @@ def compose(book: dict[str, Any], request: ExactRequest, settings: Settings) -> 
     for name in called:
         number = _piece(tables[name], point, domain)
         if number is None:
-            return Gap("num_frames" if "frames" in tables[name]["features"] else "batch")
+            return Gap(_reason(tables[name]["features"]))
         top, extra = book["calls"][number]
         # two calls may be the same piece: they stay two streams, as the dry run has them
         own: dict[int, int] = {}
@@ -147,6 +147,13 @@ def _tables(
 def _piece(table: dict[str, Any], point: Point, domain: Domain) -> int | None:
     key = list(key_of(point, tuple(table["features"]), domain.many_from))
     return next((row[-1] for row in table["pieces"] if row[:-1] == key), None)
+
+
+def _reason(features: list[str]) -> str:
+    """The field that a table without the asked key is short of; tiles are held for single sizes."""
+    if "height" in features:
+        return "vae_tiling"
+    return "num_frames" if "frames" in features else "batch"
 
 
 def _bindings(rows: list[list[list[int]]]) -> tuple[Binding, ...]:

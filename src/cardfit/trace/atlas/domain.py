@@ -110,8 +110,10 @@ def key_of(point: Point, features: tuple[str, ...], many_from: int | None) -> tu
     >>> key_of((3, 64, 64, 0, 28), ("steps", "few"), 8)
     (0, 2)
     """
-    batch, _, _, frames, steps = point
+    batch, height, width, frames, steps = point
     found = {
+        "height": height,
+        "width": width,
         "few": min(batch, 2),
         "batch": batch,
         "frames": frames,
