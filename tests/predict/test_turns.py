@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,6 @@ from cardfit.predict import memory
 from cardfit.predict.estimate import MemoryEstimate
 from cardfit.predict.turns import Turns
 from cardfit.request import Request, Settings
-from cardfit.trace.repeats import without_modules
 from cardfit.trace.stream import Event, Trace
 
 _STEPS = {"flux.1-dev": 7, "stable-diffusion-1.5": 20, "wan2.1-t2v-1.3b": 7}
@@ -55,10 +55,6 @@ def _settings(trace: Trace, given: dict[str, Any]) -> Settings:
 def _unrolled(trace: Trace, settings: Settings, limit_bytes: int | None) -> MemoryEstimate:
     """Every event played, no state compared."""
 
-    def plain(trace: Trace, number: int, *, modules: bool) -> tuple[tuple[Event, ...], tuple[()]]:
-        events = trace.streams[number].events
-        return (events if modules else without_modules(events)), ()
-
     def nothing(events: Sequence[Event]) -> tuple[()]:
         return ()
 
@@ -67,10 +63,11 @@ def _unrolled(trace: Trace, settings: Settings, limit_bytes: int | None) -> Memo
         return 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "repeating", plain)
         patch.setattr(memory, "repeats", nothing)
+        patch.setattr(memory, "only_moving", lambda events, placed, component: events)
         patch.setattr(Turns, "played", on)
-        return memory.estimate(trace, settings, limit_bytes=limit_bytes)
+        # a copy, whose memory of what repeats is empty
+        return memory.estimate(replace(trace), settings, limit_bytes=limit_bytes)
 
 
 @pytest.mark.parametrize("given", _SETTINGS, ids=lambda given: "-".join(map(str, given.values())))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import chain
+from typing import Any
 
 from cardfit.predict.activations import with_copies
 from cardfit.predict.alloc_conf import parse_alloc_conf
@@ -23,9 +24,9 @@ from cardfit.predict.loading import Loading
 from cardfit.predict.offload import Moving
 from cardfit.predict.placement import placement
 from cardfit.predict.tuned import allocator_of
-from cardfit.predict.turns import Turns, alike
+from cardfit.predict.turns import Turns, alike, only_moving
 from cardfit.request import Settings
-from cardfit.trace.repeats import repeating, repeats, without_modules
+from cardfit.trace.repeats import repeats, without_modules
 from cardfit.trace.stream import Binding, Event, Op, Segment, Stream, Trace
 from cardfit.units import KIB, MIB
 
@@ -102,7 +103,8 @@ class Replay:
         self.placement.note = self._note_if_higher
         self.loading = Loading(self.placement, self._note_load)
         self.loaded = ("", "")  # the component and the module that arrive at the peak of loading
-        self._lean: dict[tuple[int, int], tuple[tuple[Event, ...], tuple[Moving, ...]]] = {}
+        self._named = settings.model_dump_json()
+        self._lean: dict[object, Any] = {}
 
     def run(self) -> None:
         """Loading, weights as the placement has them, then the timeline. Raises DeviceFull."""
@@ -257,22 +259,27 @@ class Replay:
             ids[outer + shift] = local.pop(inner)
 
     def _events(self, number: int) -> tuple[tuple[Event, ...], tuple[Moving, ...]]:
-        """The stream's events, without module entries where nobody listens, and what repeats in them."""
+        """The stream's events, without entries of modules that move nothing, and what repeats in them.
+
+        Worked out once for a trace and settings, whatever the limit.
+        """
         placed = self.placement
-        key = (number, placed.version)
-        if key not in self._lean:
+        kept = self.trace.memo if placed.fresh else self._lean
+        key = ("moving", self._named, number, placed.version)
+        if key not in kept:
             component = self.trace.streams[number].component
-            listens = placed.listens(component)
             weights = placed.weights[component]
-            events, found = repeating(self.trace, number, modules=listens)
+            events = self.trace.streams[number].events
             if any(each.tokens is not None for each in weights):
-                events = with_copies(self.trace.streams[number].events, weights)
-                if not listens:
-                    events = without_modules(events)
-                found = repeats(events)
-            moving = (alike(each, events, placed, component) for each in found)
-            self._lean[key] = events, tuple(chain.from_iterable(moving))
-        return self._lean[key]
+                events = with_copies(events, weights)
+            if placed.listens(component):
+                events = only_moving(events, placed, component)
+            else:
+                events = without_modules(events)
+            moving = (alike(each, events, placed, component) for each in repeats(events))
+            kept[key] = events, tuple(chain.from_iterable(moving))
+        found: tuple[tuple[Event, ...], tuple[Moving, ...]] = kept[key]
+        return found
 
     def _note_if_higher(self) -> None:
         if self.allocator.allocated_bytes > self.stage.allocated:

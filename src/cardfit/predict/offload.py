@@ -102,6 +102,7 @@ class Placement:
         self.scratch: dict[tuple[int, int], Block] = {}
         self.weights_bytes = 0
         self.version = 0  # of what `does` answers
+        self.fresh = True  # whether nothing was learned in runs before this one
         self._where: frozenset[object] | None = None  # of `where`, until something moves
         self.has_scratch = [any(m.scratch_bytes for m in w) for w in self.weights]
         self.note: Callable[[], None] = lambda: (

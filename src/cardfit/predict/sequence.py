@@ -264,6 +264,7 @@ def _recall(learned: tuple[Learned, ...], pipeline: str, placement: Placement) -
     for number, component in enumerate(placement.current):
         following = known.get((component.name, len(component.modules)))
         if following is not None:
+            placement.fresh = False
             placement.order[number] = None
             placement.next[number] = dict(following)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from cardfit.predict.offload import Moving, Placement
+from cardfit.predict.offload import ROOT, Moving, Placement
 from cardfit.trace.repeats import LEAST_TURNS, Repeat
 from cardfit.trace.stream import Event, Op
 
@@ -40,6 +40,23 @@ class Turns:
         self.at += skipped
         self._seen = None
         return skipped
+
+
+def only_moving(events: Sequence[Event], placed: Placement, component: int) -> tuple[Event, ...]:
+    """``events`` without the entries of modules that bring nothing in and send nothing away."""
+    weights = placed.weights[component]
+    known = {ROOT: True}
+
+    def moves(module: int) -> bool:
+        if module not in known:
+            does = placed.does(component, module)
+            members = (each for group in does.members for each in group)
+            known[module] = bool(does.burst_bytes or does.scratch_bytes) or any(
+                weights[each].tensors for each in members
+            )
+        return known[module]
+
+    return tuple(e for e in events if e[0] not in (Op.ENTER, Op.EXIT) or moves(e[1]))
 
 
 def alike(

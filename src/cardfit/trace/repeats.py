@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cardfit.trace.stream import Event, Op, Trace
+from cardfit.trace.stream import Event, Op
 
 _BIRTH, _DEATH, _CALL = int(Op.BIRTH), int(Op.DEATH), int(Op.CALL)
 _ENTER, _EXIT = int(Op.ENTER), int(Op.EXIT)
@@ -51,23 +51,6 @@ class Repeat:
             self.first + start * self.births,
             self.module + start * self.modules,
         )
-
-
-def repeating(
-    trace: Trace, number: int, *, modules: bool
-) -> tuple[tuple[Event, ...], tuple[Repeat, ...]]:
-    """The events of stream ``number``, with or without entries of ``modules``, and what repeats in them.
-
-    Worked out once a trace.
-    """
-    key = ("repeating", number, modules)
-    if key not in trace.memo:
-        events = trace.streams[number].events
-        if not modules:
-            events = without_modules(events)
-        trace.memo[key] = events, repeats(events)
-    found: tuple[tuple[Event, ...], tuple[Repeat, ...]] = trace.memo[key]
-    return found
 
 
 def without_modules(events: Sequence[Event]) -> tuple[Event, ...]:
