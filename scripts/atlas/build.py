@@ -35,7 +35,7 @@ from survey import (
     make_request,
     possible,
 )
-from write import Book
+from write import Book, save
 
 from cardfit.errors import CardfitError
 from cardfit.library import all_models, load
@@ -51,13 +51,13 @@ SMALLEST = 320  # pixels of a side; below it the dry run keeps tables of positio
 SMALL = 1 << 16  # elements; what the pipeline does to larger tensors is looked at by shape only
 
 
-# Where decoding in tiles is looked at: the sizes of the usual ratios, and clips of two to ten seconds.
+# Where decoding in tiles is looked at: the sizes of the usual ratios, and the usual clips.
 IMAGE_SIZES = (
     (768, 768), (1024, 1024), (1152, 896), (1216, 832), (1344, 768), (1280, 720), (1536, 1024),
     (1536, 1536), (1920, 1088), (2048, 2048),
 )  # fmt: skip
-VIDEO_SIZES = ((832, 480), (1280, 720), (960, 544), (768, 512), (1280, 704))
-FRAME_COUNTS = (49, 81, 121)
+VIDEO_SIZES = ((832, 480), (1280, 720))
+FRAME_COUNTS = (81,)
 _TILED = ("batch", "height", "width", "frames")
 
 
@@ -152,7 +152,7 @@ class ModelBuild:
             vae_tiling=model.vae.tiling_required, vae_slicing=False, offload="none"
         )
 
-    def build(self, usual: bool) -> bytes:
+    def build(self, usual: bool) -> dict[str, Any]:
         """Every task, or the ``usual`` one; one that cannot be done leaves a problem, not a file with holes unsaid."""
         for task in self.model.tasks[: 1 if usual else None]:
             self._task(task, usual)
@@ -163,7 +163,7 @@ class ModelBuild:
             "entry": entry_hash(self.model),
             "versions": versions(),
         }
-        return self.book.pack(head, [list(site) for site in self.sites])
+        return self.book.content(head, [list(site) for site in self.sites])
 
     def _task(self, task: Any, usual: bool) -> None:
         session: Session | None = None
@@ -432,11 +432,9 @@ def build(name: str, to: Path, again: bool, usual: bool) -> tuple[str, str]:
         data = made.build(usual)
     except Exception as failed:  # one model must not end the build of the others
         return name, f"no file: {type(failed).__name__}: {str(failed)[:400]} {said[:3]}"
-    part = path.with_suffix(".part")
-    part.write_bytes(data)
-    part.replace(path)
+    size = save(data, to)
     took = time.monotonic() - started
-    lines = [f"{len(data) / 1000:.0f} kB, {took:.0f} s, {len(made.book.variants)} variants"]
+    lines = [f"{size / 1000:.0f} kB, {took:.0f} s, {len(made.book.variants)} variants"]
     return name, "\n    ".join(
         [*lines, *(t[:300] for t in said[:4]), *(t[:200] for t in made.problems[:4])]
     )
@@ -472,7 +470,7 @@ def main() -> None:
                 f"[{done}/{len(names)} {time.monotonic() - started:.0f} s] {name}: {what}",
                 flush=True,
             )
-    total = sum(p.stat().st_size for p in asked.to.glob("*.xz"))
+    total = sum(p.stat().st_size for p in asked.to.rglob("*.xz"))
     print(f"{total / 1e6:.2f} MB in {asked.to}", file=sys.stderr)
 
 

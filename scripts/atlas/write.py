@@ -1,15 +1,18 @@
 """A model's variants as one file: JSON values, each stream, formula and component once, packed the same every time.
 
-In: variants with their tables. Out: the bytes of `<model>.xz`.
+In: variants with their tables. Out: `<model>.xz`, and `<model>/<size>.xz` for each size whose decoding in tiles
+was looked at.
 """
 
 from __future__ import annotations
 
 import json
 import lzma
+from pathlib import Path
 from typing import Any
 
 from fit import Formula
+from split import split
 from survey import Structures, Table, Variant
 
 from cardfit.trace.atlas.layout import LAYOUT
@@ -120,9 +123,9 @@ class Book:
             }
         )
 
-    def pack(self, head: dict[str, Any], sites: list[Any]) -> bytes:
-        """The file."""
-        content = {
+    def content(self, head: dict[str, Any], sites: list[Any]) -> dict[str, Any]:
+        """Everything as JSON values."""
+        return {
             "layout": LAYOUT,
             **head,
             "sites": sites,
@@ -133,10 +136,33 @@ class Book:
             "timelines": self.timelines.values,
             "variants": self.variants,
         }
-        text = json.dumps(content, separators=(",", ":"), sort_keys=True)
-        return lzma.compress(
-            text.encode(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, filters=FILTERS
-        )
+
+
+def packed(content: dict[str, Any]) -> bytes:
+    """A file: the same values give the same bytes."""
+    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
+    return lzma.compress(
+        text.encode(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, filters=FILTERS
+    )
+
+
+def save(content: dict[str, Any], folder: Path) -> int:
+    """Write a model's files into ``folder``, the one without tiles last; how many bytes they are."""
+    main, tiles = split(content)
+    path = folder / f"{main['model']}.xz"
+    own = folder / main["model"]
+    path.unlink(missing_ok=True)
+    if own.exists():
+        for old in own.glob("*.xz"):
+            old.unlink()
+    total = 0
+    for size, each in tiles.items():
+        own.mkdir(exist_ok=True)
+        total += (own / f"{size}.xz").write_bytes(packed(each))
+    part = path.with_suffix(".part")
+    total += part.write_bytes(packed(main))
+    part.replace(path)
+    return total
 
 
 def _lists(value: Any) -> Any:

@@ -76,7 +76,7 @@ def test_a_file_speaks_for_its_entry_and_the_tested_versions(path):
 
 
 def test_all_files_together_are_small():
-    assert 0 < sum(path.stat().st_size for path in FILES) <= 10_000_000
+    assert 0 < sum(path.stat().st_size for path in read.FOLDER.rglob("*.xz")) <= 10_000_000
 
 
 @pytest.mark.parametrize("model", [path.stem for path in FILES])
@@ -115,41 +115,21 @@ def test_what_is_composed_is_what_a_dry_run_gives(seed):
 
 
 def tiled_points():
-    """Every size that a file holds tiled decoding for."""
-    found = []
-    for path in FILES:
-        book = read.read_file(path)
-        for variant in book["variants"]:
-            grid = variant["domain"]["grid"]
-            frames = {
-                (n - 1) // variant["domain"]["temporal"]: n
-                for n in variant["domain"]["frame_counts"]
-            }
-            for held, tables in variant["settings"]:
-                if held == [True, None, None, False] and tables:
-                    table = next(iter(tables.values()))
-                    assert table["features"] == ["batch", "height", "width", "frames"]
-                    found += [
-                        (path.stem, variant, width * grid, height * grid, frames[count])
-                        for _, height, width, count, _ in table["pieces"]
-                    ]
-    return found
+    """Every size that decoding in tiles is held for: model, width, height, frames."""
+    return [
+        (path.parent.name, *map(int, path.stem.split("x")))
+        for path in sorted(read.FOLDER.glob("*/*.xz"))
+    ]
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_decoding_in_tiles_is_what_a_dry_run_gives(seed):
     most = 900 * 900  # larger ones take a dry run of many tiles
-    small = [each for each in tiled_points() if each[2] * each[3] <= most and each[4] <= 49]
-    name, variant, width, height, frames = random.Random(seed).choice(small)
+    small = [each for each in tiled_points() if each[1] * each[2] <= most and each[3] <= 81]
+    name, width, height, frames = random.Random(seed).choice(small)
     model = load(name)
-    guidance = model.defaults.guidance_scale
     request = Request(
-        model=name,
-        task=variant["task"],
-        width=width,
-        height=height,
-        num_frames=frames if model.is_video else None,
-        guidance_scale=guidance,
+        model=name, width=width, height=height, num_frames=frames if model.is_video else None
     )
     exact, settings = resolve(model, request)[0], closed(Settings(vae_tiling=True))
     composed = atlas.find(model, exact, settings)
@@ -164,13 +144,32 @@ def test_decoding_in_tiles_is_what_a_dry_run_gives(seed):
 
 
 def test_tiles_at_another_size_are_not_made_up():
-    name, _, width, height, _ = next(p for p in tiled_points() if p[0] == "sdxl-base")
+    name, width, height, _ = next(each for each in tiled_points() if each[0] == "sdxl-base")
     model = load(name)
     settings = closed(Settings(vae_tiling=True))
     held = resolve(model, Request(model=name, width=width, height=height))[0]
     assert isinstance(atlas.find(model, held, settings), Trace)
     other = resolve(model, Request(model=name, width=width + 64, height=height - 64))[0]
     assert atlas.find(model, other, settings) == Gap("vae_tiling")
+
+
+def test_tiles_of_another_making_are_refused(tmp_path, monkeypatch):
+    name, width, height, frames = next(each for each in tiled_points() if each[0] == "sdxl-base")
+    (tmp_path / name).mkdir()
+    size = f"{width}x{height}x{frames}"
+    (tmp_path / f"{name}.xz").write_bytes((read.FOLDER / f"{name}.xz").read_bytes())
+    book = read.read_file(read.FOLDER / name / f"{size}.xz", read._TILES_KEYS)
+    text = json.dumps({**book, "entry": "another"}).encode()
+    (tmp_path / name / f"{size}.xz").write_bytes(lzma.compress(text))
+    monkeypatch.setattr(read, "FOLDER", tmp_path)
+    read.book_of.cache_clear()
+    read.tiles_of.cache_clear()
+    try:
+        with pytest.raises(BadFile, match=f"{name}/{size}.xz"):
+            read.tiles_of(name, size)
+    finally:
+        read.book_of.cache_clear()
+        read.tiles_of.cache_clear()
 
 
 class Tracker:

@@ -13,6 +13,7 @@ from typing import Any
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace.atlas.domain import Domain, Point, key_of
 from cardfit.trace.atlas.layout import EARLY
+from cardfit.trace.atlas.read import tiles_of
 from cardfit.trace.coding import component_of
 from cardfit.trace.stream import Binding, Event, Op, Segment, Stream, Trace, Work
 
@@ -24,6 +25,14 @@ class Gap:
     """``field`` of the request or the settings lies outside what the atlas holds."""
 
     field: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """The book of one size in tiles and the number of each of the VAE's calls in it."""
+
+    book: dict[str, Any]
+    calls: dict[str, int]
 
 
 class _Values:
@@ -60,6 +69,9 @@ def compose(book: dict[str, Any], request: ExactRequest, settings: Settings) -> 
     tables = _tables(variant, request, settings)
     if isinstance(tables, Gap):
         return tables
+    tiles = _tiles(book, variant, request, settings)
+    if isinstance(tiles, Gap):
+        return tiles
     point = domain.point(request)
     line = _piece(variant["timeline"], point, domain)
     if line is None:
@@ -70,14 +82,21 @@ def compose(book: dict[str, Any], request: ExactRequest, settings: Settings) -> 
     numbers: dict[int, int] = {}
     tops, more = [], 0
     for name in called:
+        pages, worked = book, values
         number = _piece(tables[name], point, domain)
+        if tiles is not None and name in tiles.calls:
+            pages, worked, number = (
+                tiles.book,
+                _Values(tiles.book["formulas"], point),
+                tiles.calls[name],
+            )
         if number is None:
-            return Gap(_reason(tables[name]["features"]))
-        top, extra = book["calls"][number]
+            return Gap("num_frames" if "frames" in tables[name]["features"] else "batch")
+        top, extra = pages["calls"][number]
         # two calls may be the same piece: they stay two streams, as the dry run has them
         own: dict[int, int] = {}
-        tops.append(_stream(book, top, values, streams, own))
-        more = max(more, values.whole(extra))
+        tops.append(_stream(pages, top, worked, streams, own))
+        more = max(more, worked.whole(extra))
         numbers |= own
     components = [component_of(book["components"][n]) for n in variant["components"]]
     return Trace(
@@ -136,24 +155,39 @@ def _tables(
         return Gap("attention")
     if settings.prompt_embeds:
         return Gap("prompt_embeds")
-    asked = [bool(settings.vae_tiling), settings.vae_tile, settings.vae_overlap]
     sliced = bool(settings.vae_slicing) and request.batch > 1
     for held, tables in variant["settings"]:
-        if held == [*asked, sliced]:
+        if held == [*_tiling(settings), sliced]:
             return {**variant["calls"], **tables}
-    return Gap("vae_tiling" if asked[0] else "vae_slicing")
+    if settings.vae_tiling:  # what is not the VAE's is the same
+        return dict(variant["calls"])
+    return Gap("vae_slicing")
+
+
+def _tiling(settings: Settings) -> list[Any]:
+    return [bool(settings.vae_tiling), settings.vae_tile, settings.vae_overlap]
+
+
+def _tiles(
+    book: dict[str, Any], variant: dict[str, Any], request: ExactRequest, settings: Settings
+) -> _Tiles | Gap | None:
+    """The calls of a VAE in tiles, which are held for single sizes; None where it does not tile or always does."""
+    asked = _tiling(settings)
+    if not asked[0] or any(held[:3] == asked for held, _ in variant["settings"]):
+        return None
+    if asked != [True, None, None] or request.batch > 1:
+        return Gap("vae_tiling")
+    size = f"{request.width}x{request.height}x{request.num_frames}"
+    found = tiles_of(book["model"], size)
+    at = str(book["variants"].index(variant))
+    if found is None or at not in found["variants"]:
+        return Gap("vae_tiling")
+    return _Tiles(found, found["variants"][at])
 
 
 def _piece(table: dict[str, Any], point: Point, domain: Domain) -> int | None:
     key = list(key_of(point, tuple(table["features"]), domain.many_from))
     return next((row[-1] for row in table["pieces"] if row[:-1] == key), None)
-
-
-def _reason(features: list[str]) -> str:
-    """The field that a table without the asked key is short of; tiles are held for single sizes."""
-    if "height" in features:
-        return "vae_tiling"
-    return "num_frames" if "frames" in features else "batch"
 
 
 def _bindings(rows: list[list[list[int]]]) -> tuple[Binding, ...]:

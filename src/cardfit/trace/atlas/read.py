@@ -27,14 +27,17 @@ _KEYS = {
 }  # fmt: skip
 
 
+_TILES_KEYS = {"layout", "model", "entry", "versions", "variants", "formulas", "streams", "calls"}
+
+
 def entry_hash(model: Model) -> str:
     """What a file was made from: the library entry."""
     text = json.dumps(model.model_dump(by_alias=True, mode="json"), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    """The content of one file. Raises BadFile."""
+def read_file(path: Path, keys: set[str] = _KEYS) -> dict[str, Any]:
+    """The content of one file, which has these keys. Raises BadFile."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise BadFile("atlas-damaged", file=path.name, why="too large")
@@ -43,7 +46,7 @@ def read_file(path: Path) -> dict[str, Any]:
         book = json.loads(content) if unpacked.eof else None
     except (OSError, lzma.LZMAError, EOFError, ValueError, RecursionError) as error:
         raise BadFile("atlas-damaged", file=path.name, why=type(error).__name__) from error
-    if not isinstance(book, dict) or book.keys() != _KEYS or book["layout"] != LAYOUT:
+    if not isinstance(book, dict) or book.keys() != keys or book["layout"] != LAYOUT:
         raise BadFile("atlas-damaged", file=path.name, why="not what this version reads")
     return book
 
@@ -53,3 +56,19 @@ def book_of(model: str) -> dict[str, Any] | None:
     """The file of the library entry ``model``; None where the atlas has none. Raises BadFile."""
     path = FOLDER / f"{model}.xz"
     return read_file(path) if path.exists() else None
+
+
+@lru_cache(maxsize=8)
+def tiles_of(model: str, size: str) -> dict[str, Any] | None:
+    """Decoding in tiles at ``size`` (``1280x720x81``: width, height, frames); None where it is not held.
+
+    Raises BadFile, also where the file was made with another one of the model.
+    """
+    path = FOLDER / model / f"{size}.xz"
+    book = book_of(model)
+    if book is None or not path.exists():
+        return None
+    found = read_file(path, _TILES_KEYS)
+    if any(found[key] != book[key] for key in ("model", "entry", "versions")):
+        raise BadFile("atlas-damaged", file=f"{model}/{path.name}", why="made with another file")
+    return found
