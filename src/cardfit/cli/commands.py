@@ -19,6 +19,7 @@ from cardfit.cli.cards import list_cards
 from cardfit.cli.check import check
 from cardfit.cli.choose import choose
 from cardfit.cli.codecs import codecs
+from cardfit.cli.comfy import comfy
 from cardfit.cli.compare import compare
 from cardfit.cli.diff import diff
 from cardfit.cli.export import export
@@ -497,5 +498,6 @@ COMMANDS: Sequence[Any] = (
     compare,
     export,
     codecs,
+    comfy,
     schema,
 )
