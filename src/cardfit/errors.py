@@ -8,6 +8,7 @@
     |   +-- BadFile           a file that cannot be read as what it should be
     |   +-- MissingExtra      an optional part of cardfit is not installed
     +-- DryRunFailed          the pipeline's own code raised during the dry run
+    +-- ServerFailed          a ComfyUI server is away, or does not answer as one
 
 An error carries a message code and its arguments; its text says what was asked, what was found, what is allowed and
 what to do next (`cardfit.messages`).
@@ -55,6 +56,10 @@ class MissingExtra(InputError):
 
 class DryRunFailed(CardfitError):
     """The pipeline's own code raised while it was run without weights."""
+
+
+class ServerFailed(CardfitError):
+    """A ComfyUI server could not be reached, or did not answer as one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ COMMANDS: dict[str, str] = {
     "compare": f"{_ROOM}.compare:compare",
     "export": f"{_ROOM}.export:export",
     "codecs": f"{_ROOM}.codecs:codecs",
+    "comfy": f"{_ROOM}.comfy:comfy",
     "schema": f"{_ROOM}.schema:schema",
 }
 

@@ -185,9 +185,18 @@ def _outputs(flag: str, text: str) -> float:
     return number
 
 
+def _library(flag: str, text: str) -> float:
+    """A size, or that of the models folder in a file that ``cardfit comfy inventory --json`` wrote."""
+    if text.endswith(".json"):
+        from cardfit.comfy.inventory import library_bytes
+
+        return library_bytes(Path(text))
+    return _sized(parse_bytes, "400GB")(flag, text)
+
+
 _READ: dict[str, Callable[[str, str], object]] = {
     "down_bytes_per_s": _sized(parse_rate, "500Mbit"),
-    "library_bytes": _sized(parse_bytes, "400GB"),
+    "library_bytes": _library,
     "term_months": _sized(parse_months, "3mo"),
     "own_life_months": _sized(parse_months, "3y"),
     "own_power_w": _suffixed(("W", "w"), "350W"),

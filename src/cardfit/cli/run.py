@@ -94,10 +94,11 @@ def run(
                 progress=progress,
                 **more,
             )
-    return _show(record, json)
+    return show(record, json)
 
 
-def _show(record: Record, json: bool) -> int:
+def show(record: Record, json: bool) -> int:
+    """Write a record, as JSON or as its page; the exit code says whether the run ended well."""
     from cardfit.report import dump, out
     from cardfit.report import run as page
 

@@ -39,6 +39,9 @@ MODELS: dict[str, str] = {
     "compare": "cardfit.quality.result:Comparison",
     "export": "cardfit.media.export:Exported",
     "codecs": "cardfit.media.codecs:Codecs",
+    "deployment": "cardfit.comfy.deploy:Deployment",
+    "servercheck": "cardfit.comfy.check:Checked",
+    "inventory": "cardfit.comfy.inventory:Inventory",
 }
 READ = frozenset({"planfile", "requests", "budget", "sweepfile", "request", "settings"})
 
@@ -72,6 +75,9 @@ def schema(
             "compare",
             "export",
             "codecs",
+            "deployment",
+            "servercheck",
+            "inventory",
         ],
         Parameter(help=say("help-schema")),
     ] = "planfile",

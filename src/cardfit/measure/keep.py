@@ -51,6 +51,12 @@ class Keeper:
                 files.write(record, self.base)
         return record
 
+    def drop(self, record_id: str) -> None:
+        """Remove what was kept of a run that never began."""
+        files.remove(record_id, self.base)
+        if self.store is not None:
+            self.store.remove((record_id,))
+
     def close(self) -> None:
         """Let the store go."""
         if self.store is not None:

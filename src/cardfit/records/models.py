@@ -194,6 +194,9 @@ class Record(_Frozen):
     id: Annotated[str, Field(pattern=r"^[0-9]{8}t[0-9]{6}-[0-9a-f]{8}$")]
     created: Annotated[datetime, Field(description="UTC")]
     finished: Annotated[bool, Field(description="False while it runs, or when it was cut off")]
+    runtime: Annotated[
+        Literal["diffusers", "comfyui"], Field(description="which program ran it")
+    ] = "diffusers"
     model: str | None
     request: ExactRequest | None
     settings: Settings | None

@@ -31,6 +31,7 @@ _SHOWN = (
     ("rss_peak_bytes", "figure-rss"),
     ("cgroup_peak_bytes", "figure-cgroup"),
     ("device_used_peak_bytes", "figure-device"),
+    ("host_used_peak_bytes", "figure-host-used"),
     ("link_received_bytes", "figure-received"),
     ("disk_read_bytes", "figure-disk-read"),
 )
@@ -58,7 +59,7 @@ def notes(record: Record, style: Style) -> list[str]:
 
 def head(record: Record) -> list[str]:
     """What ran, on what: model, size, settings, card."""
-    parts = [record.model or say("run-own-code")]
+    parts = [record.model or record.weights.name or say("run-own-code")]
     if record.request is not None:
         parts += words.what(record.request)
     if record.settings is not None:
@@ -218,7 +219,7 @@ def _listed(record: Record, style: Style) -> list[Cell | str]:
     peak = record.peak("reserved_peak_bytes") or record.peak("cpu_allocated_peak_bytes")
     return [
         record.id,
-        record.model or say("run-own-code"),
+        record.model or record.weights.name or say("run-own-code"),
         f"{request.width}x{request.height}" if request else "",
         words.settings_words(settings) if settings else "",
         record.machine.card or record.device,
