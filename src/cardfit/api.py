@@ -189,6 +189,7 @@ def _asked(
                 *calibration.notes(target.card for target in place.targets),
             ),
             files_bytes,
+            version=__version__,
         ),
         currency=own_currency(market),
         outputs_per_month=outputs_per_month,

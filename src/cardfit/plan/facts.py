@@ -5,7 +5,6 @@ In: a library entry and its trace. Out: the header's figures and the knobs.
 
 from __future__ import annotations
 
-from cardfit import __version__
 from cardfit.cards.usable import CONTEXT_LIKELY_BYTES
 from cardfit.errors import Note
 from cardfit.library.models import Model
@@ -39,13 +38,15 @@ def model_row(entry: Model) -> ModelRow:
     )
 
 
-def facts_of(entry: Model, traced: Trace, notes: tuple[Note, ...], files_bytes: int) -> Facts:
-    """The header's figures, in bytes; ``notes`` go before those of the trace."""
+def facts_of(
+    entry: Model, traced: Trace, notes: tuple[Note, ...], files_bytes: int, *, version: str
+) -> Facts:
+    """The header's figures, in bytes; ``notes`` go before those of the trace, ``version`` is cardfit's own."""
     from cardfit.predict.rule import denoiser_rule_bytes, rule_of_thumb_bytes
 
     return Facts(
         model=model_row(entry),
-        versions={"cardfit": __version__, **traced.versions},
+        versions={"cardfit": version, **traced.versions},
         rule_bytes=rule_of_thumb_bytes(traced),
         denoiser_rule_bytes=denoiser_rule_bytes(traced),
         disk_bytes=files_bytes,
