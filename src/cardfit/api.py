@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from cardfit import __version__
 from cardfit.cards import find
@@ -28,7 +28,8 @@ from cardfit.messages import say
 from cardfit.offers import Offer
 from cardfit.offers import load as load_offers
 from cardfit.plan.answer import Answer, ModelRow, Said
-from cardfit.plan.around import check_streams, disk_notes
+from cardfit.plan.around import check_figures, check_streams, disk_notes
+from cardfit.plan.bill import Session, Use
 from cardfit.plan.knobs import Knobs, closed, knobs_of
 from cardfit.plan.locked import hold_against
 from cardfit.plan.make import Facts, make, uses_bfloat16
@@ -36,13 +37,11 @@ from cardfit.plan.matrix import Entry, Matrix, cheapest_first
 from cardfit.plan.matrix import row as matrix_row
 from cardfit.plan.place import Place, own_currency, place_of, within
 from cardfit.plan.prompts import prompt_notes
-from cardfit.plan.rows import Timer
 from cardfit.plan.search import Estimates
+from cardfit.plan.timer import timer
 from cardfit.plan.verdict import Host, Os
 from cardfit.predict import calibration
 from cardfit.predict.alloc_conf import parse_alloc_conf
-from cardfit.predict.timing import TimeEstimate, seconds
-from cardfit.predict.totals import Totals, head_dim_of, totals
 from cardfit.records.verbs import listed as records
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from cardfit.accuracy.score import Accuracy
     from cardfit.accuracy.times import TimesAccuracy
     from cardfit.autopsy import Autopsy, Case, Reading
+    from cardfit.plan.machine import Probed
     from cardfit.plan.rent_answer import Rent
     from cardfit.plan.rent_question import RentQuestion
     from cardfit.plan.sequence import SequenceAnswer
@@ -75,7 +75,6 @@ __all__ = [
     "trace",
 ]
 
-HOURS_PER_WEEK = 168
 Progress = Callable[[str, float | None], None]
 _EXTRA = ("torch", "diffusers", "transformers", "accelerate", "peft", "tokenizers")
 
@@ -89,10 +88,12 @@ def plan(
     disk_bytes: int | None = None,
     os: Os = "linux",
     here: bool = False,
+    machine: Path | None = None,
     cards_file: Path | None = None,
     offers_file: Path | None = None,
     outputs_per_month: float | None = None,
     hours_per_week: float | None = None,
+    session: Session | None = None,
     target_bytes: int | None = None,
     lock: Path | None = None,
     progress: Progress | None = None,
@@ -100,7 +101,8 @@ def plan(
     """Lay one exact request over the cards: verdict, settings, offer and advice for each.
 
     ``settings`` left out means that every knob is open. ``cards`` names the cards to look at (all
-    when left out), ``here`` reads this machine (its cards, its RAM, the container's limit).
+    when left out), ``here`` reads this machine (its cards, its RAM, the container's limit), ``machine`` one that
+    ``probe --json`` described in a file. ``session`` says what is known of the time and prices around the runs.
     ``ram_bytes`` and ``disk_bytes`` are the host's. ``target_bytes`` is the most device memory to take: of the named
     cards, else of a card that is nothing but this size. ``lock`` is a requirements or lock file: where it
     names other versions than were traced the bands are wider and a note says so. ``progress`` is called with what is
@@ -108,15 +110,18 @@ def plan(
     or card, a size the model cannot make, a file that cannot be read, or ``here`` where there is
     no card and none was named; MissingExtra when a dry run is needed and torch or diffusers is not installed.
     """
-    _check(ram_bytes, outputs_per_month, disk_bytes, hours_per_week)
+    check_figures(ram_bytes, outputs_per_month, disk_bytes, hours_per_week)
     catalog = load_cards(cards_file)
     market = load_offers(offers_file, cards=catalog)
-    place = place_of(catalog, market, cards, Host(ram_bytes, os, disk_bytes=disk_bytes), here=here)
+    probed = None if machine is None else _probed(machine, catalog, here)
+    host = Host(ram_bytes, os, disk_bytes=disk_bytes)
+    elsewhere = None if probed is None else probed.machine
+    place = place_of(catalog, market, cards, host, here=here, machine=elsewhere)
     if target_bytes is not None:
-        place = within(place, target_bytes, named=cards is not None or here)
+        place = within(place, target_bytes, named=cards is not None or here or probed is not None)
     entry, exact, given, notes = _resolved(request, settings or Settings())
     check_streams(given, (find(catalog, name) for name in cards or ()))
-    files_bytes, disk_notes = _files(entry, exact, place)
+    files_bytes, weights_bytes, disk_notes = _files(entry, exact, place)
     host = replace(place.host, files_bytes=files_bytes)
     said: list[Note] = []
     estimates = _estimates(entry, exact, progress, said)
@@ -143,9 +148,8 @@ def plan(
             files_bytes,
         ),
         currency=own_currency(market),
-        outputs_per_month=outputs_per_month,
-        hours_per_week=hours_per_week,
-        timer=_timer(entry, estimates, catalog),
+        use=_use(session, outputs_per_month, hours_per_week, weights_bytes),
+        timer=timer(entry, estimates, catalog, probed),
         progress=progress,
     )
 
@@ -191,13 +195,23 @@ def matrix(
 
 
 def trace(
-    request: Request | str, settings: Settings | None = None, *, progress: Progress | None = None
+    request: Request | str | object,
+    settings: Settings | None = None,
+    *,
+    progress: Progress | None = None,
+    **call: Any,
 ) -> Trace:
     """What one request does, independent of any card: the dry run of the real pipeline, cached on disk.
 
-    Raises InputError and MissingExtra as `plan` does; DryRunFailed when the pipeline's own code
-    raised.
+    In place of a request: a diffusers pipeline that the reader built on the meta device, and the arguments of its
+    ``call``. Raises InputError and MissingExtra as `plan` does; DryRunFailed when the pipeline's own code raised.
     """
+    if not isinstance(request, (Request, str)):
+        from cardfit.trace.own import trace_pipeline
+
+        return trace_pipeline(request, call, progress=_tracing(progress))
+    if call:
+        raise BadRequest("trace-call-of-a-model", asked=", ".join(call))
     entry, exact, given, _ = _resolved(request, settings or Settings())
     return _estimates(entry, exact, progress, []).trace(closed(given))
 
@@ -253,29 +267,31 @@ def rent(
     return make_rent(asked, catalog, market, providers.load(), date.today())
 
 
-def _check(
-    ram_bytes: int | None,
-    outputs_per_month: float | None,
-    disk_bytes: int | None = None,
-    hours_per_week: float | None = None,
-) -> None:
-    if ram_bytes is not None and ram_bytes <= 0:
-        raise BadRequest("plan-bad-ram", ram=ram_bytes)
-    if disk_bytes is not None and disk_bytes <= 0:
-        raise BadRequest("plan-bad-disk", disk=disk_bytes)
-    if outputs_per_month is not None and outputs_per_month <= 0:
-        raise BadRequest("plan-bad-outputs", outputs=outputs_per_month)
-    if hours_per_week is not None and not 0 < hours_per_week <= HOURS_PER_WEEK:
-        raise BadRequest("plan-bad-hours", hours=hours_per_week, most=HOURS_PER_WEEK)
+def _use(
+    session: Session | None, outputs: float | None, hours: float | None, weights_bytes: int
+) -> Use:
+    """What is asked of a machine; what providers say is read only where a bill needs it."""
+    from cardfit.offers import providers
+
+    known = None if outputs is None and hours is None else providers.load()
+    return Use(session or Session(), outputs, hours, known, weights_bytes)
 
 
-def _files(entry: Model, exact: ExactRequest, place: Place) -> tuple[int, tuple[Note, ...]]:
-    """Bytes of disk for files and outputs, and what should be said of them."""
+def _probed(file: Path, catalog: Mapping[str, Card], here: bool) -> Probed:
+    if here:
+        raise BadRequest("bad-together", one="--machine", other="--here")
+    from cardfit.plan.machine import read_machine
+
+    return read_machine(file, catalog)
+
+
+def _files(entry: Model, exact: ExactRequest, place: Place) -> tuple[int, int, tuple[Note, ...]]:
+    """Bytes of disk for files and outputs, those of the weights, and what should be said of them."""
     from cardfit.predict.disk import disk_parts, second_copy_bytes
 
-    need = sum(disk_parts(entry, exact).values())
-    more = second_copy_bytes(entry, place.host.os)
-    return need, disk_notes(need, place.disk_free_bytes, more)
+    parts = disk_parts(entry, exact)
+    need, more = sum(parts.values()), second_copy_bytes(entry, place.host.os)
+    return need, parts["weights"], disk_notes(need, place.disk_free_bytes, more)
 
 
 def _resolved(
@@ -319,26 +335,6 @@ def _estimates(
         )
 
     return Estimates(tracer, predictor, can=partial(source.can_trace, entry, exact))
-
-
-def _timer(entry: Model, estimates: Estimates, catalog: Mapping[str, Card]) -> Timer:
-    """Seconds of one run by card and settings; the work of a trace is summed once."""
-    head_dim = head_dim_of(entry)
-    work: dict[int, Totals] = {}
-
-    def time(card: str, settings: Settings) -> TimeEstimate | None:
-        known = catalog.get(card)
-        if known is None:  # a card of this machine that the catalog does not hold
-            return None
-        traced = estimates.trace(settings)
-        if id(traced) not in work:
-            work[id(traced)] = totals(traced, head_dim=head_dim)
-        found = work[id(traced)]
-        if not any(each.work for each in found.stages):
-            return None
-        return seconds(found, settings, known, correction=calibration.correction(card))
-
-    return time
 
 
 def _tracing(progress: Progress | None) -> Progress | None:
@@ -473,7 +469,7 @@ def autopsy(
     """
     from cardfit.autopsy import diagnose, on_card, read, wants_plan
 
-    _check(ram_bytes, None)
+    check_figures(ram_bytes)
     reading, versions = read(text, notes), {"cardfit": __version__}
     if not wants_plan(plain := diagnose(reading, versions=versions)):
         return plain
