@@ -291,7 +291,6 @@ def test_the_verbs_are_the_public_list() -> None:
         "offers",
         "plan",
         "records",
-        "rent",
         "sequence",
         "trace",
     ]

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cardfit.api import front, matrix, model, models, rent, sequence
+    from cardfit.api import front, matrix, model, models, sequence
     from cardfit.errors import CardfitError, Note
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         probe,
         readme,
         record,
+        rent,
         run,
         sweep,
         together,
@@ -89,6 +90,7 @@ _VERBS = (
     "probe",
     "readme",
     "record",
+    "rent",
     "run",
     "sweep",
     "together",
@@ -104,7 +106,6 @@ _HOMES = {
     "matrix": "cardfit.api",
     "model": "cardfit.api",
     "models": "cardfit.api",
-    "rent": "cardfit.api",
     "sequence": "cardfit.api",
     **dict.fromkeys(_VERBS, "cardfit.verbs"),
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -27,7 +26,8 @@ from cardfit.messages import say
 from cardfit.offers import Offer
 from cardfit.offers import load as load_offers
 from cardfit.plan.answer import Answer, Said
-from cardfit.plan.around import check_streams, disk_notes
+from cardfit.plan.around import check_figures, check_streams, disk_notes
+from cardfit.plan.bill import Session, Use
 from cardfit.plan.facts import facts_of, model_row, turned
 from cardfit.plan.knobs import closed
 from cardfit.plan.locked import hold_against
@@ -35,7 +35,7 @@ from cardfit.plan.make import make, uses_bfloat16
 from cardfit.plan.place import Place, own_currency, place_of, within
 from cardfit.plan.prompts import prompt_notes
 from cardfit.plan.search import Estimates
-from cardfit.plan.timer import timer_of
+from cardfit.plan.timer import timer
 from cardfit.plan.verdict import Host, Os
 from cardfit.predict import calibration
 from cardfit.predict.alloc_conf import parse_alloc_conf
@@ -49,9 +49,8 @@ if TYPE_CHECKING:
     from cardfit.accuracy.times import TimesAccuracy
     from cardfit.autopsy import Autopsy, Case, Reading
     from cardfit.plan.front import Front
+    from cardfit.plan.machine import Probed
     from cardfit.plan.matrix import Entry, Matrix
-    from cardfit.plan.rent_answer import Rent
-    from cardfit.plan.rent_question import RentQuestion
     from cardfit.plan.sequence import SequenceAnswer
     from cardfit.predict.estimate import MemoryEstimate
     from cardfit.records.models import Record
@@ -69,13 +68,11 @@ __all__ = [
     "offers",
     "plan",
     "records",
-    "rent",
     "sequence",
     "trace",
 ]
 
 _Answered = TypeVar("_Answered")
-HOURS_PER_WEEK = 168
 Progress = Callable[[str, float | None], None]
 _EXTRA = ("torch", "diffusers", "transformers", "accelerate", "peft", "tokenizers")
 
@@ -89,10 +86,12 @@ def plan(
     disk_bytes: int | None = None,
     os: Os = "linux",
     here: bool = False,
+    machine: Path | None = None,
     cards_file: Path | None = None,
     offers_file: Path | None = None,
     outputs_per_month: float | None = None,
     hours_per_week: float | None = None,
+    session: Session | None = None,
     target_bytes: int | None = None,
     lock: Path | None = None,
     progress: Progress | None = None,
@@ -100,7 +99,8 @@ def plan(
     """Lay one exact request over the cards: verdict, settings, offer and advice for each.
 
     ``settings`` left out means that every knob is open. ``cards`` names the cards to look at (all
-    when left out), ``here`` reads this machine (its cards, its RAM, the container's limit).
+    when left out), ``here`` reads this machine (its cards, its RAM, the container's limit), ``machine`` one that
+    ``probe --json`` described in a file. ``session`` says what is known of the time and prices around the runs.
     ``ram_bytes`` and ``disk_bytes`` are the host's. ``target_bytes`` is the most device memory to take: of the named
     cards, else of a card that is nothing but this size. ``lock`` is a requirements or lock file: where it
     names other versions than were traced the bands are wider and a note says so. ``progress`` is called with what is
@@ -117,10 +117,12 @@ def plan(
         disk_bytes=disk_bytes,
         os=os,
         here=here,
+        machine=machine,
         cards_file=cards_file,
         offers_file=offers_file,
         outputs_per_month=outputs_per_month,
         hours_per_week=hours_per_week,
+        session=session,
         target_bytes=target_bytes,
         lock=lock,
         progress=progress,
@@ -147,24 +149,29 @@ def _asked(
     disk_bytes: int | None = None,
     os: Os = "linux",
     here: bool = False,
+    machine: Path | None = None,
     cards_file: Path | None = None,
     offers_file: Path | None = None,
     outputs_per_month: float | None = None,
     hours_per_week: float | None = None,
+    session: Session | None = None,
     target_bytes: int | None = None,
     lock: Path | None = None,
     progress: Progress | None = None,
 ) -> _Answered:
     """Everything that `plan` takes loaded and handed to ``answer``."""
-    _check(ram_bytes, outputs_per_month, disk_bytes, hours_per_week)
+    check_figures(ram_bytes, outputs_per_month, disk_bytes, hours_per_week)
     catalog = load_cards(cards_file)
     market = load_offers(offers_file, cards=catalog)
-    place = place_of(catalog, market, cards, Host(ram_bytes, os, disk_bytes=disk_bytes), here=here)
+    probed = None if machine is None else _probed(machine, catalog, here)
+    host = Host(ram_bytes, os, disk_bytes=disk_bytes)
+    elsewhere = None if probed is None else probed.machine
+    place = place_of(catalog, market, cards, host, here=here, machine=elsewhere)
     if target_bytes is not None:
-        place = within(place, target_bytes, named=cards is not None or here)
+        place = within(place, target_bytes, named=cards is not None or here or probed is not None)
     entry, exact, given, notes = _resolved(request, settings or Settings())
     check_streams(given, (find(catalog, name) for name in cards or ()))
-    files_bytes, disk_notes = _files(entry, exact, place)
+    files_bytes, weights_bytes, disk_notes = _files(entry, exact, place)
     host = replace(place.host, files_bytes=files_bytes)
     said: list[Note] = []
     estimates = _estimates(entry, exact, progress, said)
@@ -192,9 +199,8 @@ def _asked(
             version=__version__,
         ),
         currency=own_currency(market),
-        outputs_per_month=outputs_per_month,
-        hours_per_week=hours_per_week,
-        timer=timer_of(entry, estimates, catalog),
+        use=_use(session, outputs_per_month, hours_per_week, weights_bytes),
+        timer=timer(entry, estimates, catalog, probed),
         progress=progress,
     )
 
@@ -242,13 +248,23 @@ def matrix(
 
 
 def trace(
-    request: Request | str, settings: Settings | None = None, *, progress: Progress | None = None
+    request: Request | str | object,
+    settings: Settings | None = None,
+    *,
+    progress: Progress | None = None,
+    **call: Any,
 ) -> Trace:
     """What one request does, independent of any card: the dry run of the real pipeline, cached on disk.
 
-    Raises InputError and MissingExtra as `plan` does; DryRunFailed when the pipeline's own code
-    raised.
+    In place of a request: a diffusers pipeline that the reader built on the meta device, and the arguments of its
+    ``call``. Raises InputError and MissingExtra as `plan` does; DryRunFailed when the pipeline's own code raised.
     """
+    if not isinstance(request, (Request, str)):
+        from cardfit.trace.own import trace_pipeline
+
+        return trace_pipeline(request, call, progress=_tracing(progress))
+    if call:
+        raise BadRequest("trace-call-of-a-model", asked=", ".join(call))
     entry, exact, given, _ = _resolved(request, settings or Settings())
     return _estimates(entry, exact, progress, []).trace(closed(given))
 
@@ -283,50 +299,31 @@ def offers(
     return tuple(offer for offer in market if offer.card == wanted)
 
 
-def rent(
-    question: RentQuestion | None = None,
-    *,
-    cards_file: Path | None = None,
-    offers_file: Path | None = None,
-    **fields: object,
-) -> Rent:
-    """By the month, by the hour, from an API or not at all: ``question``, or its ``fields`` (``monthly=286``).
-
-    Raises BadRequest for a figure that cannot be meant, UnknownCard, BadFile.
-    """
+def _use(
+    session: Session | None, outputs: float | None, hours: float | None, weights_bytes: int
+) -> Use:
+    """What is asked of a machine; what providers say is read only where a bill needs it."""
     from cardfit.offers import providers
-    from cardfit.plan.rent import make_rent
-    from cardfit.plan.rent_question import question_of
 
-    catalog = load_cards(cards_file)
-    market = load_offers(offers_file, cards=catalog)
-    asked = question or question_of(fields)
-    return make_rent(asked, catalog, market, providers.load(), date.today())
+    known = None if outputs is None and hours is None else providers.load()
+    return Use(session or Session(), outputs, hours, known, weights_bytes)
 
 
-def _check(
-    ram_bytes: int | None,
-    outputs_per_month: float | None,
-    disk_bytes: int | None = None,
-    hours_per_week: float | None = None,
-) -> None:
-    if ram_bytes is not None and ram_bytes <= 0:
-        raise BadRequest("plan-bad-ram", ram=ram_bytes)
-    if disk_bytes is not None and disk_bytes <= 0:
-        raise BadRequest("plan-bad-disk", disk=disk_bytes)
-    if outputs_per_month is not None and outputs_per_month <= 0:
-        raise BadRequest("plan-bad-outputs", outputs=outputs_per_month)
-    if hours_per_week is not None and not 0 < hours_per_week <= HOURS_PER_WEEK:
-        raise BadRequest("plan-bad-hours", hours=hours_per_week, most=HOURS_PER_WEEK)
+def _probed(file: Path, catalog: Mapping[str, Card], here: bool) -> Probed:
+    if here:
+        raise BadRequest("bad-together", one="--machine", other="--here")
+    from cardfit.plan.machine import read_machine
+
+    return read_machine(file, catalog)
 
 
-def _files(entry: Model, exact: ExactRequest, place: Place) -> tuple[int, tuple[Note, ...]]:
-    """Bytes of disk for files and outputs, and what should be said of them."""
+def _files(entry: Model, exact: ExactRequest, place: Place) -> tuple[int, int, tuple[Note, ...]]:
+    """Bytes of disk for files and outputs, those of the weights, and what should be said of them."""
     from cardfit.predict.disk import disk_parts, second_copy_bytes
 
-    need = sum(disk_parts(entry, exact).values())
-    more = second_copy_bytes(entry, place.host.os)
-    return need, disk_notes(need, place.disk_free_bytes, more)
+    parts = disk_parts(entry, exact)
+    need, more = sum(parts.values()), second_copy_bytes(entry, place.host.os)
+    return need, parts["weights"], disk_notes(need, place.disk_free_bytes, more)
 
 
 def _resolved(
@@ -477,7 +474,7 @@ def autopsy(
     """
     from cardfit.autopsy import diagnose, on_card, read, wants_plan
 
-    _check(ram_bytes, None)
+    check_figures(ram_bytes)
     reading, versions = read(text, notes), {"cardfit": __version__}
     if not wants_plan(plain := diagnose(reading, versions=versions)):
         return plain

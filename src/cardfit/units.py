@@ -140,6 +140,16 @@ def parse_rate(text: str) -> float:
     return number * factor
 
 
+def human_rate(bytes_per_s: float) -> str:
+    """A rate as networks are sold.
+
+    >>> human_rate(62.5e6), human_rate(1.25e8)
+    ('500 Mbit/s', '1 Gbit/s')
+    """
+    bits = 8 * bytes_per_s
+    return f"{bits / 1e9:g} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:g} Mbit/s"
+
+
 def parse_months(text: str) -> float:
     """Months in a span such as ``"3mo"``, ``"2w"`` or ``"3y"``; a year has 365 days. Raises ValueError.
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from cardfit.plan.diff import Diff
     from cardfit.plan.largest import Largest
     from cardfit.plan.readme import Kind, Readme, ReadmeCheck
+    from cardfit.plan.rent_answer import Rent
+    from cardfit.plan.rent_question import RentQuestion
     from cardfit.plan.together import Together
     from cardfit.plan.vary import Vary
     from cardfit.request.budget import Budget
@@ -51,6 +53,7 @@ __all__ = [
     "probe",
     "readme",
     "record",
+    "rent",
     "run",
     "sweep",
     "together",
@@ -142,22 +145,34 @@ def together(
     return made(answers, [each.count for each in found.requests])
 
 
-def check(budget: Budget | Path, *, progress: Progress | None = None, **more: Any) -> Check:
+def check(
+    budget: Budget | Path,
+    *,
+    machine: Path | None = None,
+    progress: Progress | None = None,
+    **more: Any,
+) -> Check:
     """Requests against their limits in memory, seconds and money.
 
-    ``more`` goes to `plan` (``ram_bytes``, ``disk_bytes``, ``os``, files). Raises as `plan` does; BadFile and
-    BadRequest for a budget that cannot be read.
+    With ``machine`` (a file of ``probe --json``) those that name no card, or its card, are checked there. ``more`` goes
+    to `plan` (``ram_bytes``, ``disk_bytes``, ``os``, files). Raises as `plan` does; BadFile and BadRequest for a budget
+    that cannot be read.
     """
     from cardfit.plan.check import check_row, make_check
     from cardfit.request.budget import read_budget
 
     found = read_budget(budget) if isinstance(budget, Path) else budget
     rows, versions, notes = [], dict[str, str](), []
+    theirs = () if machine is None else _cards_in(machine, more.get("cards_file"))
     for at, each in enumerate(found.requests):
+        there = bool(theirs) and (
+            each.card is None or _id_of(each.card, more.get("cards_file")) in theirs
+        )
         answer = api.plan(
             each.request,
             found.settings_of(each),
-            cards=None if each.card is None else [each.card],
+            cards=None if each.card is None or there else [each.card],
+            machine=machine if there else None,
             target_bytes=each.max_peak_bytes,
             progress=_said(progress, "check-progress", at=at + 1, count=len(found.requests)),
             **more,
@@ -197,13 +212,14 @@ def readme(
     request: Request | str,
     *,
     card: str | None = None,
+    machine: Path | None = None,
     progress: Progress | None = None,
     **more: Any,
 ) -> Readme:
     """Three rows for a README: full precision, at least a quarter less, the least that any setting needs.
 
-    ``card`` times them (the cheapest that holds the first row when left out). ``more`` goes to `plan` (files). Raises
-    as `plan` does.
+    ``card`` times them (that of ``machine``, a file of ``probe --json``, else the cheapest that holds the first row
+    when left out). ``more`` goes to `plan` (files). Raises as `plan` does.
     """
     from cardfit.plan import readme as rows
 
@@ -224,12 +240,17 @@ def readme(
     first = row_of("full", full, 2 * peak)
     less = row_of("less", Settings(), round(rows.LESS_SHARE * peak))
     least = _least(lambda size: row_of("least", Settings(), size))
+    if machine is not None and card is None:
+        card = _cards_in(machine, more.get("cards_file"))[0]
     timer = rows.reference_card(answer, card)
 
     def seconds(settings: Settings | None) -> Seconds | None:
         if timer is None or settings is None:
             return None
-        row = api.plan(asked, settings, cards=[timer], progress=progress, **more).cards[0]
+        found = api.plan(
+            asked, settings, cards=[timer], machine=machine, progress=progress, **more
+        ).cards
+        row = next((each for each in found if each.card == timer), found[0])
         return row.seconds if row.settings == settings else None  # the card holds it otherwise only
 
     found: list[tuple[Kind, CardRow, Seconds | None]] = [("full", first, seconds(first.settings))]
@@ -238,6 +259,23 @@ def readme(
     found.append(("least", least, seconds(least.settings)))
     question = rows.Question(request=asked, card=card)
     return rows.make_readme(question, answer, found, timer, [rows.timed_note(answer, timer)])
+
+
+def _id_of(card: str, cards_file: Path | None) -> str:
+    from cardfit.cards import find, load
+
+    return find(load(cards_file), card).id
+
+
+def _cards_in(machine: Path, cards_file: Path | None) -> tuple[str, ...]:
+    """The ids of the cards of a machine in a file. Raises BadFile, BadRequest where it has none."""
+    from cardfit.cards import load
+    from cardfit.plan.machine import read_machine
+
+    found = tuple(card.id for card in read_machine(machine, load(cards_file)).machine.cards)
+    if not found:
+        raise BadRequest("machine-no-card")
+    return found
 
 
 def _least(row_of: Callable[[int], CardRow]) -> CardRow:
@@ -273,6 +311,31 @@ def verify_readme(file: Path, *, progress: Progress | None = None, **more: Any) 
     return rows.ReadmeCheck(
         file=str(file), blocks=len(found), kept=not moved, moved=tuple(moved), notes=tuple(notes)
     )
+
+
+def rent(
+    question: RentQuestion | None = None,
+    *,
+    cards_file: Path | None = None,
+    offers_file: Path | None = None,
+    **fields: object,
+) -> Rent:
+    """By the month, by the hour, from an API or not at all: ``question``, or its ``fields`` (``monthly=286``).
+
+    Raises BadRequest for a figure that cannot be meant, UnknownCard, BadFile.
+    """
+    from datetime import date
+
+    from cardfit.cards import load as load_cards
+    from cardfit.offers import load as load_offers
+    from cardfit.offers import providers
+    from cardfit.plan.rent import make_rent
+    from cardfit.plan.rent_question import question_of
+
+    catalog = load_cards(cards_file)
+    market = load_offers(offers_file, cards=catalog)
+    asked = question or question_of(fields)
+    return make_rent(asked, catalog, market, providers.load(), date.today())
 
 
 def _said(progress: Progress | None, code: str, **args: object) -> Progress | None:

@@ -31,6 +31,7 @@ FULL = Job(
     outputs=100,
     seconds=90,
     keep_rate=0.8,
+    export_s=9,
     boot_s=180,
     download_bytes=60 * 10**9,
     down_bytes_per_s=62.5e6,
@@ -50,13 +51,14 @@ def amounts(found: cost.Cost) -> dict[str, float | None]:
 
 def test_every_line_by_hand() -> None:
     found = cost.cost(FULL, ALL)
-    running_h = (180 + 960 + 240 + 9000 + 1800) / 3600
+    running_h = (180 + 960 + 240 + 9000 + 900 + 1800) / 3600
     assert amounts(found) == pytest.approx(
         {
             "boot": 0.02,  # 3 min at $0.40
             "download": 960 / 3600 * 0.40,  # 60 GB at 500 Mbit/s take 960 s
             "load": 240 / 3600 * 0.40,
             "generate": 1.0,  # 100 x 90 s are 2.5 h
+            "export": 0.1,
             "idle": 0.2,
             "disk_running": 100 * 0.10 * running_h / 730,
             "disk_stopped": 100 * 0.20 * 720 / 730,
@@ -78,6 +80,7 @@ def test_what_nobody_stated_is_named_and_is_not_zero() -> None:
         "boot",
         "download",
         "load",
+        "export",
         "idle",
         "disk_running",
         "disk_stopped",
@@ -108,17 +111,6 @@ def test_a_day_of_a_machine_that_exists() -> None:
     assert cost.daily(offer(365, "month", "EUR")).text == (
         "This machine costs 12.00 EUR a day while it exists."
     )
-
-
-def test_a_monthly_card_has_a_cost_only_at_a_stated_use() -> None:
-    month = offer(286, "month")
-    assert cost.offer_cost(month, 900) is None
-    assert cost.offer_cost(month, 900, outputs_per_month=40) == Money(amount=7.15, currency="USD")
-    week = cost.offer_cost(month, 3600, hours_per_week=20)
-    assert week is not None and week.amount == pytest.approx(286 / (20 * 730 / 168))
-    assert cost.offer_cost(month, 3600, outputs_per_month=731) is None  # longer than a month
-    hour = cost.offer_cost(offer(0.40), 900, keep_rate=0.5)
-    assert hour is not None and hour.amount == pytest.approx(0.2)
 
 
 def test_the_guides_arithmetic() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 from cardfit.plan.answer import Answer
+from cardfit.plan.bill import Use
 from cardfit.plan.make import make, uses_bfloat16
 from cardfit.plan.verdict import Host
 from cardfit.request import Settings
@@ -54,7 +55,9 @@ def test_no_settings_of_a_row_are_left_open(fakes: SimpleNamespace) -> None:
 
 
 def test_the_answer_is_its_own_json(fakes: SimpleNamespace) -> None:
-    found = build(fakes, Settings(), fakes.target("card", 60, price=1.0), outputs_per_month=40)
+    found = build(
+        fakes, Settings(), fakes.target("card", 60, price=1.0), use=Use(outputs_per_month=40)
+    )
     again = Answer.model_validate_json(found.model_dump_json(by_alias=True))
     assert again == found
     assert "plan-outputs-no-seconds" in [note.code for note in found.notes]

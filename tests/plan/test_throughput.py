@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from cardfit.plan.answer import Seconds
+from cardfit.plan.bill import Use
 from cardfit.plan.make import make
 from cardfit.plan.throughput import batch_helps, cards_for, outputs_per_hour
 from cardfit.plan.verdict import Host
@@ -58,12 +59,12 @@ def test_a_timed_answer_has_seconds_costs_and_a_fastest_card(fakes: SimpleNamesp
         fakes.knobs(),
         fakes.estimates(),
         fakes.facts(),
-        outputs_per_month=40 * 730 + 1,
+        use=Use(outputs_per_month=40 * 730 + 1),
         timer=lambda card, settings: timed(seconds[card], stage(matmul=1.0)),
     )
     rows = {row.card: row for row in found.cards}
     assert rows["slow"].seconds == Seconds(low=45, likely=90, high=180)
-    assert rows["slow"].cost_per_output.amount == pytest.approx(1.0 * 90 / 3600)
+    assert rows["slow"].cost_per_output.amount == pytest.approx(1.0 * 100 / 3600)
     assert found.recommended.fastest.card == "quick"
     assert found.recommended.cheapest.card == "slow"
     notes = {note.code: note.text for note in found.notes}
@@ -72,19 +73,3 @@ def test_a_timed_answer_has_seconds_costs_and_a_fastest_card(fakes: SimpleNamesp
     assert "40 an hour with the export" in notes["plan-throughput"]
     assert "2 cards side by side" in notes["plan-demand-many"]
     assert "plan-time-basis" in notes
-
-
-def test_a_month_costs_by_the_hours_it_is_used(fakes: SimpleNamespace) -> None:
-    from cardfit.plan.answer import Money, OfferRow
-    from cardfit.plan.cost import HOURS_PER_MONTH, offer_cost
-
-    target = fakes.target("card", 60, price=1.0)
-    hourly = target.offers[0]
-    monthly = hourly.model_copy(
-        update={"period": "month", "price": Money(amount=286, currency="USD")}
-    )
-    assert isinstance(monthly, OfferRow)
-    assert offer_cost(monthly, 90) is None
-    used = offer_cost(monthly, 90, hours_per_week=20)
-    hours = 20 * HOURS_PER_MONTH / (7 * 24)
-    assert used.amount == pytest.approx(286 / (hours * 40), rel=0.01)

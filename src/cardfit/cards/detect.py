@@ -97,7 +97,7 @@ def here(
         library.nvmlShutdown()
     if not devices:
         return None
-    found = [_card_of(known, device, capability) for device, capability in devices]
+    found = [card_of(known, device, capability) for device, capability in devices]
     return Machine(
         cards=tuple(card for card, _ in found),
         devices=tuple(device for device, _ in devices),
@@ -213,9 +213,10 @@ def _devices(library: Any) -> tuple[list[tuple[Device, str | None]], list[Note]]
     return found, notes
 
 
-def _card_of(
+def card_of(
     cards: Mapping[str, Card], device: Device, capability: str | None
 ) -> tuple[Card, Note | None]:
+    """The catalog's card for ``device``, with the memory that its driver reports, and what differs."""
     card, note = identify(cards, device.name, device.memory_bytes, capability)
     # What the driver reports now has error correction in it already.
     return replace(card, memory_bytes=device.memory_bytes, memory_ecc_bytes=None), note

@@ -29,6 +29,7 @@ def check(
     ram: Annotated[str | None, Parameter(help=say("help-ram"))] = None,
     disk: Annotated[str | None, Parameter(help=say("help-disk"))] = None,
     os: Annotated[Os, Parameter(help=say("help-os"))] = "linux",
+    machine: Annotated[Path | None, Parameter(help=say("help-machine"))] = None,
     cards_file: Annotated[Path | None, Parameter(help=say("help-cards-file"))] = None,
     offers_file: Annotated[Path | None, Parameter(help=say("help-offers-file"))] = None,
     json: Annotated[bool, Parameter(name="--json", help=say("help-json"), negative=())] = False,
@@ -56,6 +57,7 @@ def check(
             ram_bytes=ram_bytes(ram),
             disk_bytes=disk_bytes(disk),
             os=os,
+            machine=machine,
             cards_file=cards_file,
             offers_file=offers_file,
         )

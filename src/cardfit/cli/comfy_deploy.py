@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from cardfit.cli.rent import money
+from cardfit.cli.quotes import money
 from cardfit.errors import BadRequest
 from cardfit.messages import say
 from cardfit.units import parse_bytes, parse_rate

@@ -26,6 +26,7 @@ from cardfit.cli.flags import (
 from cardfit.cli.offers import update_offers
 from cardfit.cli.sequence import Asked, one_question, refuse
 from cardfit.cli.sequence import run as run_file
+from cardfit.cli.session import NO_SESSION, SessionFlags, named, session_from
 from cardfit.errors import BadFile, BadRequest
 from cardfit.messages import say
 from cardfit.request import Dtype, Task
@@ -63,6 +64,7 @@ def plan(
     disk: Annotated[str | None, Parameter(help=say("help-disk"))] = None,
     os: Annotated[Os, Parameter(help=say("help-os"))] = "linux",
     here: Annotated[bool, _switch("help-here")] = False,
+    machine: Annotated[Path | None, Parameter(help=say("help-machine"))] = None,
     cards_file: CardsFile = None,
     offers_file: OffersFile = None,
     target: Annotated[str | None, Parameter(help=say("help-target"))] = None,
@@ -70,6 +72,7 @@ def plan(
     near_misses: Annotated[bool, _switch("help-near-misses")] = False,
     outputs: Annotated[str | None, Parameter(help=say("help-outputs"))] = None,
     hours_per_week: Annotated[float | None, Parameter(help=say("help-hours"))] = None,
+    session: Annotated[SessionFlags, _SPREAD] = NO_SESSION,
     check_: Annotated[bool, Parameter(name="--check", help=say("help-check"), negative=())] = False,
     save: Annotated[Path | None, Parameter(help=say("help-save"))] = None,
     force: Annotated[bool, _switch("help-force")] = False,
@@ -89,6 +92,8 @@ def plan(
 
     cardfit plan flux.1-dev --target "24 GiB"
 
+    cardfit plan flux.1-dev --card rtx-4090 --outputs 2000/month --down 1Gbit --boot 120 --keep 0.5
+
     cardfit plan --requests mix.yaml --sequence --card l4
     """
     if json and as_ is not None:
@@ -104,9 +109,11 @@ def plan(
         "disk_bytes": disk_bytes(disk),
         "os": os,
         "here": here,
+        "machine": machine,
         "offers_file": offers_file,
         "outputs_per_month": outputs_per_month(outputs),
         "hours_per_week": hours_per_week,
+        "session": session_from(session),
         "target_bytes": target_bytes(target),
         "lock": lock,
     }
@@ -121,8 +128,10 @@ def plan(
             "--ram": ram,
             "--disk": disk,
             "--here": here,
+            "--machine": machine,
             "--outputs": outputs,
             "--hours-per-week": hours_per_week,
+            **named(session),
         }
         other |= {"--offers-file": offers_file, "--target": target, "--lock": lock}
         what = Asked(requests, sequence, settings, names, cards_file, check_, json, other)

@@ -26,6 +26,7 @@ def readme(
     verify: Annotated[Path | None, Parameter(help=say("help-verify"))] = None,
     request: Annotated[RequestFlags, Parameter(name="*")] = _NO_REQUEST,
     card: Annotated[str | None, Parameter(help=say("help-readme-card"))] = None,
+    machine: Annotated[Path | None, Parameter(help=say("help-machine"))] = None,
     cards_file: Annotated[Path | None, Parameter(help=say("help-cards-file"))] = None,
     offers_file: Annotated[Path | None, Parameter(help=say("help-offers-file"))] = None,
     json: Annotated[bool, Parameter(name="--json", help=say("help-json"), negative=())] = False,
@@ -44,7 +45,7 @@ def readme(
     from cardfit.report import dump, out
     from cardfit.report import readme as page
 
-    files = {"cards_file": cards_file, "offers_file": offers_file}
+    files = {"machine": machine, "cards_file": cards_file, "offers_file": offers_file}
     if model is not None:
         wanted, _ = asked(model, request, SettingsFlags())
         with out.progress(quiet=json) as progress:

@@ -13,6 +13,7 @@ from cardfit.library.load import load
 from cardfit.library.rules import settings_allowed
 from cardfit.measure.folder import with_folder
 from cardfit.measure.here import here
+from cardfit.measure.hub import located
 from cardfit.measure.job import Job
 from cardfit.measure.keep import Keeper
 from cardfit.measure.run import Watcher
@@ -55,8 +56,7 @@ def again(
         raise BadRequest(
             "resume-other-settings", names=", ".join(other), allowed=", ".join(sorted(_OF_DECODING))
         )
-    folder = files.records_folder() / before.id
-    paths = [folder / name for name in before.latents]
+    paths = [files.records_folder() / before.id / name for name in before.latents]
     if missing := [path for path in paths if not path.is_file()]:
         raise BadFile("resume-latents-gone", path=str(missing[0]))
     if weights is None and before.weights.kind != RANDOM:
@@ -65,8 +65,9 @@ def again(
     given = given.model_copy(update={"offload": None})
     entry = load(before.model)
     chosen = RANDOM if weights is None else weights
-    if chosen != RANDOM:
-        entry, _ = with_folder(entry, Path(chosen), before.request.task, weights=True)
+    folder = None if chosen == RANDOM else located(chosen, entry, before.request.task)
+    if folder is not None:
+        entry, _ = with_folder(entry, folder, before.request.task, weights=True)
     settings_allowed(entry, given)
     new = before.model_copy(
         update={
@@ -89,8 +90,8 @@ def again(
         model=entry,
         request=before.request,
         settings=given,
-        weights="random" if chosen == RANDOM else "folder",
-        folder=None if chosen == RANDOM else str(Path(chosen).resolve()),
+        weights="random" if folder is None else "folder",
+        folder=None if folder is None else str(folder.resolve()),
         device=device,
         repeats=repeats,
         resume=tuple(str(path) for path in paths),

@@ -1,7 +1,8 @@
 """Learn from records: what runs took on a card against what was predicted for them.
 
-In: records with a prediction. Out: a `Calibration` with a factor and its residuals for each card: time in all and by
-stage, allocated and reserved peaks, and the context beside the allocator. Kept for `cardfit.predict.calibration`.
+In: records with a prediction. Out: a `Calibration` with a factor and its residuals for each card: time in all, by stage
+and by kind of kernel, allocated and reserved peaks, and the context beside the allocator. Kept for
+`cardfit.predict.calibration`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from cardfit.errors import BadRequest
 from cardfit.measure.compared import rows
+from cardfit.measure.kinds import kind_factors
 from cardfit.measure.samples import headline
 from cardfit.predict.calibration import Calibration, CardFactors, Factor, path
 from cardfit.records.files import put
@@ -92,6 +94,7 @@ def _factors(records: Sequence[Record]) -> CardFactors:
     return CardFactors(
         time=_factor(times),
         stages={name: made for name, each in stages.items() if (made := _factor(each)) is not None},
+        kinds=kind_factors(records),
         allocated=_factor(allocated),
         reserved=_factor(reserved),
         context_low_bytes=min(contexts, default=None),

@@ -45,7 +45,7 @@ def predicted(
         )
     except CardfitError as error:
         return None, (Reason.of("run-not-predicted", why=str(error)),)
-    times, total = _seconds(model, trace, settings, card)
+    times, kinds, total = _seconds(model, trace, settings, card)
     cpu: dict[str, int] = {}
     for (name, _), size in (cpu_peaks(trace) if card is None else {}).items():
         cpu[name] = max(size, cpu.get(name, 0))
@@ -60,6 +60,7 @@ def predicted(
             reserved_bytes=stage.reserved_bytes,
             cpu_bytes=cpu.get(stage.name),
             seconds=times.get(stage.name),
+            kind_seconds=kinds.get(stage.name, {}),
         )
         for stage in memory.stages
     )
@@ -76,13 +77,18 @@ def predicted(
 
 def _seconds(
     model: Model, trace: Trace, settings: Settings, card: Card | None
-) -> tuple[dict[str, float], float | None]:
+) -> tuple[dict[str, float], dict[str, dict[str, float]], float | None]:
+    """Likely seconds by stage, by stage and kind of kernel, and in all."""
     if card is None:
-        return {}, None
+        return {}, {}, None
     found = seconds(totals(trace, head_dim=head_dim_of(model)), settings, card)
     if found.total is None:
-        return {}, None
+        return {}, {}, None
     by_stage: dict[str, float] = {}
+    by_kind: dict[str, dict[str, float]] = {}
     for stage in found.stages:
         by_stage[stage.name] = by_stage.get(stage.name, 0.0) + stage.seconds.likely
-    return by_stage, found.total.likely
+        kinds = by_kind.setdefault(stage.name, {})
+        for kind, part in stage.parts:
+            kinds[kind] = kinds.get(kind, 0.0) + part
+    return by_stage, by_kind, found.total.likely

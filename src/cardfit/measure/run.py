@@ -305,7 +305,7 @@ def _hear(child: subprocess.Popen[bytes], events: queue.Queue[Event | None]) -> 
             except ValidationError:
                 continue  # half a line of a child that was killed while it spoke
     except (OSError, ValueError):
-        pass
+        pass  # the pipe was closed under the reader, by the end of the run: there is nothing more to hear
     events.put(None)
 
 

@@ -18,6 +18,7 @@ from cardfit.library.rules import resolve, settings_allowed
 from cardfit.measure.again import RANDOM, again, check, kept
 from cardfit.measure.folder import with_folder
 from cardfit.measure.here import Here, here
+from cardfit.measure.hub import located, name_of
 from cardfit.measure.inputs import inputs_of
 from cardfit.measure.job import Job
 from cardfit.measure.keep import Keeper
@@ -58,8 +59,9 @@ def run(
 ) -> Record:
     """Measure one request on this machine, in a child process: load, a first call, ``repeats`` steady ones.
 
-    ``weights`` is ``"random"`` (so it is when left out) or a local diffusers folder of safetensors; ``configs`` a
-    folder whose configs replace the library's under random weights. ``device`` is auto, cpu, cuda or cuda:N.
+    ``weights`` is ``"random"`` (so it is when left out), a local diffusers folder of safetensors, or the id of a repo
+    on the hub, whose safetensors are fetched into its cache; ``configs`` a folder whose configs replace the library's
+    under random weights. ``device`` is auto, cpu, cuda or cuda:N.
     ``memory`` adds a repetition under torch's memory profiler (left out: on a CPU, where nothing else counts). Open
     settings stay off. The record is saved after every repetition, whatever becomes of the run; ``outcome`` says what
     did. ``resume`` names an earlier record instead of a request: its latents are decoded again, ``settings`` of the
@@ -103,7 +105,7 @@ def run(
         request=exact,
         settings=given,
         weights=from_.kind,
-        folder=None if chosen == RANDOM else str(Path(chosen).resolve()),
+        folder=None if chosen == RANDOM else str(located(chosen, entry, exact.task).resolve()),
         device=device,
         repeats=repeats,
         memory=memory,
@@ -124,8 +126,9 @@ def asked(
     exact, notes = resolve(entry, wanted)
     from_ = Weights(kind="random")
     if weights != RANDOM:
-        entry, differs = with_folder(entry, Path(weights), exact.task, weights=True)
-        from_ = Weights(kind="folder", name=Path(weights).resolve().name, differs=differs)
+        folder = located(weights, entry, exact.task)
+        entry, differs = with_folder(entry, folder, exact.task, weights=True)
+        from_ = Weights(kind="folder", name=name_of(folder), differs=differs)
     elif configs is not None:
         entry, differs = with_folder(entry, configs, exact.task, weights=False)
         from_ = Weights(kind="random", name=configs.resolve().name, differs=differs)

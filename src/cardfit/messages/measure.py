@@ -52,6 +52,13 @@ TEXTS: dict[str, str] = {
     "folder-no-weights": N_(
         "{folder} holds no safetensors. Download the weights, or measure with --weights random"
     ),
+    "hub-no-repo": N_(
+        "{repo}: no such folder here and no such repo on the hub, or none that your token may read. Give a folder, a "
+        "repo id as in black-forest-labs/FLUX.1-dev, or --weights random"
+    ),
+    "hub-not-fetched": N_(
+        "{repo} could not be fetched from the hub: {why}. Try again online, give a local folder, or --weights random"
+    ),
     "folder-differs": N_("the folder's config is not that of {model} in the library: {components}"),
     # notes of a record
     "run-not-predicted": N_("no prediction stands beside this run: {why}"),
@@ -232,11 +239,12 @@ TEXTS: dict[str, str] = {
     "calibrate-col-runs": N_("runs"),
     "calibrate-time": N_("time of a run"),
     "calibrate-stage": N_("time of {stage}"),
+    "calibrate-kind": N_("time of {kind} kernels"),
     "calibrate-allocated": N_("allocated peak"),
     "calibrate-reserved": N_("reserved peak"),
     "calibrate-context": N_("beside the allocator"),
     "calibrate-used": N_(
-        "cardfit plan uses times and contexts from now on. Remove them: delete calibration.json"
+        "cardfit plan uses times of runs and kernels, and contexts, from now on. Remove them: delete calibration.json"
     ),
     "calibrate-left-not-ok": N_("{count} records left out: they did not end well"),
     "calibrate-left-no-card": N_(
@@ -358,7 +366,9 @@ TEXTS: dict[str, str] = {
     "help-sweep-name": N_("name of the sweep, under which it goes on"),
     "help-sweep-chart": N_("draw peak against seconds into this file: .html, .svg or .png"),
     "help-sweep-file": N_("YAML file with request, settings and sweep; or a model"),
-    "help-run-weights": N_("random, or a local diffusers folder of safetensors"),
+    "help-run-weights": N_(
+        "random, a local diffusers folder of safetensors, or the id of a repo on the hub"
+    ),
     "help-run-configs": N_(
         "with random weights: a diffusers folder whose configs replace the library's"
     ),

@@ -94,6 +94,12 @@ TEXTS: dict[str, str] = {
     "plan-try-float16": N_("Try --dtype float16, if the model does not overflow in it."),
     # picks
     "plan-cheapest-hour": N_("{price} an hour at {provider}, the lowest of all that fit"),
+    "plan-cheapest-bill": N_(
+        "{each} an output at {provider}, {total} for {count} accepted ones, the lowest of all that fit"
+    ),
+    "plan-cheapest-bill-spot": N_(
+        "{each} an output at {provider}, {total} for {count} accepted ones, while nobody takes it away (spot)"
+    ),
     "plan-cheapest-month": N_(
         "{price} a month at {provider}, {hour} an hour over 730 hours, the lowest of all that fit"
     ),
@@ -182,6 +188,16 @@ TEXTS: dict[str, str] = {
     ),
     "plan-matrix-failed": N_("{model} is left out: {reason}"),
     # input
+    "machine-bad-file": N_(
+        "{path}: {where}: {why}. Make one there with: cardfit probe --json > machine.json"
+    ),
+    "machine-no-card": N_(
+        "The machine in the file has no NVIDIA card that could be read. Probe it again with its driver running, or "
+        "name a card with --card"
+    ),
+    "machine-other-schema": N_(
+        "{path}: schema {found}; a machine is {wanted}. Make one there with: cardfit probe --json > machine.json"
+    ),
     "plan-bad-outputs": N_("{outputs} outputs a month: it must be a number above zero."),
     "plan-bad-hours": N_("{hours} hours a week: it must be above zero and at most {most}."),
     "plan-bad-ram": N_("{ram} bytes of RAM: it must be above zero. Say, for example, --ram 64GB."),
@@ -190,6 +206,10 @@ TEXTS: dict[str, str] = {
         "'cardfit[trace]'"
     ),
     # cost
+    "plan-download": N_("The files are {size}: {seconds} to download at {rate}."),
+    "plan-download-assumed": N_(
+        "The files are {size}: {seconds} to download at {rate}, a rate that was assumed; --down gives another."
+    ),
     "cost-daily": N_("This machine costs {money} a day while it exists."),
     "cost-matters": N_(
         "Of the two, tensor throughput per price matters here: diffusion is bound by tensor throughput, unlike "

@@ -148,6 +148,9 @@ TEXTS: dict[str, str] = {
         "{flag} {asked}: it must be above zero and at most {most}. Check the unit."
     ),
     "rent-bad-number": N_("{flag} {asked}: not a number. Give it as in {example}"),
+    "rent-bad-unit": N_(
+        "{flag} {asked}: not a number above zero with a unit. Give it as in {example}"
+    ),
     "rent-bad-currency": N_("{flag} {asked}: the currency is not known. Give one of {allowed}"),
     "rent-two-currencies": N_(
         "{one} and {other}: prices in two currencies. Nothing is converted; give all in one."
@@ -216,6 +219,13 @@ TEXTS: dict[str, str] = {
     "help-rent-own_power_w": N_("its power, as in 350W"),
     "help-rent-own_life_months": N_("how long it will be used, as in 3y"),
     "help-rent-energy_price_per_kwh": N_("price of a kWh"),
+    "help-rent-idle_hours": N_("hours that it stands idle meanwhile"),
+    "help-rent-stopped_hours": N_("hours that it stays stopped with its disk kept"),
+    "help-rent-output_bytes": N_("size of an output's file that leaves the machine, as in 30MB"),
+    "help-rent-egress_per_gb": N_("price of a GB of traffic out of the machine"),
+    "help-rent-power_w": N_(
+        "power while it generates, as in 350W; the board's limit when left out"
+    ),
     "help-rent-private": N_("the data must not leave"),
     "help-cards-model": N_("say for each card what limits this model's denoising"),
     "help-rent-chart": N_("write a chart: a name ending in .png, .svg or .html"),

@@ -3,6 +3,25 @@
 from cardfit.messages.mark import N_
 
 TEXTS: dict[str, str] = {
+    # the bill of a plan
+    "bill-head": N_("{count} accepted outputs on {card} at {provider}: {total}, {each} each"),
+    "bill-col-line": N_("line"),
+    "bill-col-time": N_("time"),
+    "bill-col-money": N_("money"),
+    "bill-machine": N_("a month"),
+    "bill-boot": N_("starting"),
+    "bill-download": N_("downloading"),
+    "bill-load": N_("loading"),
+    "bill-generate": N_("generating"),
+    "bill-export": N_("export"),
+    "bill-idle": N_("idle"),
+    "bill-disk_running": N_("disk running"),
+    "bill-disk_stopped": N_("disk stopped"),
+    "bill-egress": N_("traffic out"),
+    "bill-energy": N_("energy"),
+    "bill-flag": N_("{line} ({flag})"),
+    "bill-not-counted": N_("Not known, so not counted: {names}"),
+    "bill-kwh": N_("About {kwh} kWh at most, the card at its board's limit or at --power."),
     # headings
     "col-stage": N_("stage"),
     "col-weights": N_("weights"),

@@ -3,6 +3,26 @@
 from cardfit.messages.mark import N_
 
 TEXTS: dict[str, str] = {
+    # a pipeline of the reader's own
+    "trace-not-a-pipeline": N_(
+        "{found}: not a pipeline with components that are torch modules. Give a model's name, a Request, or a "
+        "diffusers pipeline built on the meta device"
+    ),
+    "trace-call-of-a-model": N_(
+        "{asked}: arguments of a call belong to a pipeline of your own. Of a model ask with a Request"
+    ),
+    "trace-no-argument": N_("{kind} takes no argument {asked}: give what its __call__ takes"),
+    "trace-not-on-meta": N_(
+        "{component} has weights on {device}; a dry run takes none. Build it with no weights: from_config under "
+        "accelerate.init_empty_weights(), or under torch.device('meta')"
+    ),
+    "trace-own-hooks": N_(
+        "{component} has offload hooks, which look for a card. Trace the pipeline without them and give offload to the "
+        "estimate"
+    ),
+    "trace-no-size": N_(
+        "What {kind} returns has no size in pixels: give height and width, and leave output_type out"
+    ),
     "cache-unwritable": N_(
         "The cache folder {folder} cannot be written ({reason}): the answer stands, the next one "
         "traces again. Name another folder in CARDFIT_CACHE."

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from cardfit.errors import Note
 from cardfit.plan.answer import CardRow, OfferRow, Pick, Recommended, Said
+from cardfit.plan.bill import Use
 from cardfit.plan.offers import currencies, hourly, money_text
 from cardfit.plan.rows import Ranked
 from cardfit.plan.target import Target, short_name
@@ -36,9 +37,9 @@ def sort_key(row: CardRow, order: Sequence[str], currency: str | None) -> tuple[
 
 
 def recommend(
-    rows: Iterable[CardRow], currency: str | None
+    rows: Iterable[CardRow], currency: str | None, use: Use | None = None
 ) -> tuple[Recommended, tuple[Note, ...]]:
-    """The picks, and a note for each that cannot be made."""
+    """The picks, and a note for each that cannot be made. With a stated ``use`` the least bill is the cheapest."""
     fitting = [row for row in rows if row.verdict == "fits"]
     if not fitting:
         none = Recommended(cheapest=None, fastest=None, safest=None)
@@ -47,7 +48,8 @@ def recommend(
     fastest = _fastest(fitting)
     if fastest is None:
         notes.append(Note("plan-no-seconds"))
-    cheapest = _cheapest(fitting, currency)
+    cheapest = _least_bill(fitting, currency) if use is not None and use.stated else None
+    cheapest = cheapest or _cheapest(fitting, currency)
     if cheapest is None:
         priced = any(row.offer for row in fitting)
         notes.append(
@@ -69,7 +71,7 @@ def cautions(
     *,
     currency: str | None,
     ram_known: bool,
-    outputs_per_month: float | None,
+    use: Use,
     tiles: bool,
 ) -> tuple[Note, ...]:
     """What a reader must know beside the table."""
@@ -87,8 +89,9 @@ def cautions(
     if any(each.row.offer and each.row.offer.period == "month" for each in ranked):
         notes.append(Note("plan-monthly"))
     notes += rates(ranked, recommended, request.batch)
-    if outputs_per_month is not None:
-        notes += demand(ranked, recommended, request.batch, outputs_per_month)
+    if use.outputs_per_month is not None:
+        made = use.outputs_per_month / use.session.keep_rate
+        notes += demand(ranked, recommended, request.batch, made)
     notes += _time_basis(ranked)
     left_out = sorted({name for each in ranked if each.estimate for name in each.estimate.left_out})
     if left_out:
@@ -144,6 +147,27 @@ def _cheapest(fitting: list[CardRow], currency: str | None) -> Pick | None:
     )
     assert row.offer is not None and row.settings is not None
     return Pick(card=row.card, settings=row.settings, why=_price_said(row.offer))
+
+
+def _least_bill(fitting: list[CardRow], currency: str | None) -> Pick | None:
+    """The row whose outputs cost least; None where no bill can be made."""
+    billed = [
+        (row.cost.total.amount, len(row.price_of_it), row.memory_bytes or 0, row, row.cost)
+        for row in fitting
+        if row.cost is not None and row.cost.total.currency == currency
+    ]
+    if not billed:
+        return None
+    *_, row, cost = min(billed, key=lambda each: each[:3])
+    assert row.offer is not None and row.settings is not None
+    args = {
+        "count": f"{cost.accepted_outputs:,.0f}",
+        "total": money_text(cost.total.amount, cost.total.currency),
+        "each": money_text(cost.per_output.amount, cost.total.currency),
+        "provider": row.offer.provider,
+    }
+    code = "plan-cheapest-bill-spot" if row.offer.spot else "plan-cheapest-bill"
+    return Pick(card=row.card, settings=row.settings, why=Said.of(code, **args))
 
 
 def _price_said(offer: OfferRow) -> Said:

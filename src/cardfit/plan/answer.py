@@ -17,6 +17,21 @@ from cardfit.request import ExactRequest, Settings
 Verdict = Literal["fits", "tight", "spills", "pages", "does_not_fit", "unknown"]
 Grade = Literal["green", "amber", "red"]
 Price = Literal["slower", "lossy", "more_ram"]
+LineName = Literal[
+    "machine",
+    "boot",
+    "download",
+    "load",
+    "generate",
+    "export",
+    "idle",
+    "disk_running",
+    "disk_stopped",
+    "egress",
+    "energy",
+    "api",
+    "wear",
+]
 SCHEMA = "cardfit.plan/1"
 
 
@@ -50,6 +65,36 @@ class OfferRow(_Frozen):
     age_days: int
     ram_bytes: int | None
     source: str
+    disk_included_bytes: int | None = None
+    disk_per_gb_month: float | None = None
+
+
+class CostLine(_Frozen):
+    """One line of a bill; ``hours`` of the machine where it is time, ``amount`` None where it is not known."""
+
+    name: LineName
+    hours: float | None
+    amount: Money | None
+
+
+class Cost(_Frozen):
+    """What ``accepted_outputs`` cost: the known ``lines`` sum to ``total``, ``not_counted`` names the others."""
+
+    lines: tuple[CostLine, ...]
+    total: Money
+    per_output: Money
+    accepted_outputs: float
+    energy_kwh: float | None
+    not_counted: tuple[LineName, ...]
+
+
+class Download(_Frozen):
+    """Fetching the model's files to a fresh machine; ``assumed`` where nobody stated the rate."""
+
+    size_bytes: int
+    bytes_per_s: float
+    seconds: float
+    assumed: bool
 
 
 class StageRow(_Frozen):
@@ -106,6 +151,9 @@ class CardRow(_Frozen):
     why: Said
     near_miss: Said | None
     offer_note: Said | None = None  # what the offer leaves open
+    load_seconds: Seconds | None = None  # from disk, once; None where the disk's rate is not known
+    export_seconds: Seconds | None = None  # the host's, after each run
+    cost: Cost | None = None  # the bill behind ``cost_per_output``
 
 
 class Pick(_Frozen):
@@ -151,3 +199,4 @@ class Answer(_Frozen):
     cards: tuple[CardRow, ...]
     recommended: Recommended
     notes: tuple[Said, ...]
+    download: Download | None = None

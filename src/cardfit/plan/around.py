@@ -12,6 +12,7 @@ from cardfit.errors import BadRequest, Note
 from cardfit.request import Settings
 from cardfit.units import human_bytes
 
+HOURS_PER_WEEK = 168
 STREAMS_OF = "NVIDIA"  # the vendor whose copy streams are modelled
 
 
@@ -41,3 +42,20 @@ def check_streams(settings: Settings, cards: Iterable[Card]) -> None:
     for card in cards:
         if card.vendor != STREAMS_OF:
             raise BadRequest("plan-no-streams", card=card.name)
+
+
+def check_figures(
+    ram_bytes: int | None,
+    outputs_per_month: float | None = None,
+    disk_bytes: int | None = None,
+    hours_per_week: float | None = None,
+) -> None:
+    """Raise BadRequest for a size or a use that cannot be meant."""
+    if ram_bytes is not None and ram_bytes <= 0:
+        raise BadRequest("plan-bad-ram", ram=ram_bytes)
+    if disk_bytes is not None and disk_bytes <= 0:
+        raise BadRequest("plan-bad-disk", disk=disk_bytes)
+    if outputs_per_month is not None and outputs_per_month <= 0:
+        raise BadRequest("plan-bad-outputs", outputs=outputs_per_month)
+    if hours_per_week is not None and not 0 < hours_per_week <= HOURS_PER_WEEK:
+        raise BadRequest("plan-bad-hours", hours=hours_per_week, most=HOURS_PER_WEEK)

@@ -12,57 +12,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from math import prod
-from typing import Literal
-
-from pydantic import BaseModel, ConfigDict
 
 from cardfit.cards import Card
 from cardfit.offers import Offer
-from cardfit.plan.answer import Money, OfferRow, Said
+from cardfit.plan.answer import Cost, CostLine, LineName, Money, OfferRow, Said
 from cardfit.plan.offers import HOURS_PER_MONTH, best_offer, hourly, money_text, offer_rows
 from cardfit.predict.totals import totals
 from cardfit.trace.stream import Trace
 
-LineName = Literal[
-    "machine",
-    "boot",
-    "download",
-    "load",
-    "generate",
-    "idle",
-    "disk_running",
-    "disk_stopped",
-    "egress",
-    "energy",
-    "api",
-    "wear",
-]
 HOUR_S = 3600
 GB_BYTES = 10**9
 WEEKS_PER_MONTH = HOURS_PER_MONTH / (7 * 24)
-
-
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
-
-
-class CostLine(_Frozen):
-    """One line of a bill; ``hours`` of the machine where it is time, ``amount`` None where it is not known."""
-
-    name: LineName
-    hours: float | None
-    amount: Money | None
-
-
-class Cost(_Frozen):
-    """What ``accepted_outputs`` cost: the known ``lines`` sum to ``total``, ``not_counted`` names the others."""
-
-    lines: tuple[CostLine, ...]
-    total: Money
-    per_output: Money
-    accepted_outputs: float
-    energy_kwh: float | None
-    not_counted: tuple[LineName, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +44,14 @@ class Prices:
 class Job:
     """``outputs`` of ``seconds`` each, of which the share ``keep_rate`` is accepted, and the time around them.
 
-    Times are seconds of the whole job, sizes bytes. None is not known and not counted; zero is none.
+    ``export_s`` is what the host takes after each of them. The other times are seconds of the whole job, sizes bytes.
+    None is not known and not counted; zero is none.
     """
 
     outputs: float
     seconds: float
     keep_rate: float = 1.0
+    export_s: float | None = None
     boot_s: float | None = None
     download_bytes: int | None = None
     down_bytes_per_s: float | None = None
@@ -124,7 +86,7 @@ def storage_cost(size_bytes: int, hours: float, per_gb_month: float) -> float:
 
 
 def cost(job: Job, prices: Prices) -> Cost:
-    """(boot + download + load + N x seconds + idle + disk running and stopped + egress + energy) / (N x keep rate).
+    """(boot + download + load + N x (seconds + export) + idle + disks + egress + energy) / (N x keep rate).
 
     Raises ValueError where nothing is accepted.
     """
@@ -136,6 +98,7 @@ def cost(job: Job, prices: Prices) -> Cost:
         "download": download_s(job.download_bytes, job.down_bytes_per_s),
         "load": job.load_s,
         "generate": job.outputs * job.seconds,
+        "export": None if job.export_s is None else job.outputs * job.export_s,
         "idle": job.idle_s,
     }
     money = prices.currency
@@ -143,19 +106,24 @@ def cost(job: Job, prices: Prices) -> Cost:
     running_s = sum(span for span in spans.values() if span is not None)
     lines += _disk_lines(job, prices, running_s)
     lines.append(
-        _line("egress", _gb(job.egress_bytes), prices.egress_per_gb, money, hours=None),
+        line("egress", gb(job.egress_bytes), prices.egress_per_gb, money, hours=None),
     )
     kwh = energy_kwh(job.power_w, job.outputs * job.seconds)
     if prices.energy_per_kwh is not None:
-        lines.append(_line("energy", kwh, prices.energy_per_kwh, money, hours=None))
-    total = sum(line.amount.amount for line in lines if line.amount is not None)
+        lines.append(line("energy", kwh, prices.energy_per_kwh, money, hours=None))
+    return summed(lines, money, accepted, kwh)
+
+
+def summed(lines: Sequence[CostLine], currency: str, accepted: float, kwh: float | None) -> Cost:
+    """``lines`` with their sum, by ``accepted`` outputs too."""
+    total = sum(each.amount.amount for each in lines if each.amount is not None)
     return Cost(
         lines=tuple(lines),
-        total=Money(amount=total, currency=money),
-        per_output=Money(amount=total / accepted, currency=money),
+        total=Money(amount=total, currency=currency),
+        per_output=Money(amount=total / accepted, currency=currency),
         accepted_outputs=accepted,
         energy_kwh=kwh,
-        not_counted=tuple(line.name for line in lines if line.amount is None),
+        not_counted=tuple(each.name for each in lines if each.amount is None),
     )
 
 
@@ -168,23 +136,28 @@ def _disk_lines(job: Job, prices: Prices, running_s: float) -> list[CostLine]:
     found = []
     for name, span, price in spans:
         hours = None if span is None else span / HOUR_S
-        size = _gb(job.disk_bytes)
+        size = gb(job.disk_bytes)
         months = None if size is None or hours is None else size * hours / HOURS_PER_MONTH
-        found.append(_line(name, months, price, prices.currency, hours=hours))
+        found.append(line(name, months, price, prices.currency, hours=hours))
     return found
 
 
-def _gb(size_bytes: int | None) -> float | None:
+def gb(size_bytes: int | None) -> float | None:
     return None if size_bytes is None else size_bytes / GB_BYTES
 
 
 def _timed(name: LineName, span_s: float | None, per_hour: float, currency: str) -> CostLine:
     hours = None if span_s is None else span_s / HOUR_S
-    return _line(name, hours, per_hour, currency, hours=hours)
+    return line(name, hours, per_hour, currency, hours=hours)
 
 
-def _line(
-    name: LineName, count: float | None, price: float | None, currency: str, *, hours: float | None
+def line(
+    name: LineName,
+    count: float | None,
+    price: float | None,
+    currency: str,
+    *,
+    hours: float | None = None,
 ) -> CostLine:
     """``count`` times ``price``; nothing costs nothing whatever its price."""
     if count == 0:
@@ -201,31 +174,6 @@ def outputs_at(hours_per_week: float, seconds: float) -> float:
     86.9
     """
     return hours_per_week * WEEKS_PER_MONTH * HOUR_S / seconds
-
-
-def offer_cost(
-    offer: OfferRow,
-    seconds: float,
-    *,
-    outputs_per_month: float | None = None,
-    hours_per_week: float | None = None,
-    keep_rate: float = 1.0,
-) -> Money | None:
-    """The machine's price for one accepted output of ``seconds``; boot, download and disk are not in it.
-
-    A monthly price is divided by the stated use; None without one, and where no month is long enough for it.
-    """
-    if offer.period == "hour":
-        amount = offer.price.amount * seconds / HOUR_S / keep_rate
-        return Money(amount=amount, currency=offer.price.currency)
-    count = outputs_per_month
-    if count is None:
-        if hours_per_week is None:
-            return None
-        count = outputs_at(hours_per_week, seconds)
-    if count * seconds > HOURS_PER_MONTH * HOUR_S:
-        return None
-    return Money(amount=offer.price.amount / (count * keep_rate), currency=offer.price.currency)
 
 
 def elements(latent: Iterable[int], *, batch: int = 1) -> int:

@@ -20,11 +20,11 @@ from cardfit.errors import Note
 from cardfit.messages import say
 from cardfit.plan import attention
 from cardfit.plan.answer import ModelRow, Money, OfferRow, Price, Said, Seconds, Verdict
+from cardfit.plan.bill import Use
 from cardfit.plan.grid import FITS, TIGHT, UNSURE, on_targets, verdict_of
 from cardfit.plan.knobs import Candidate, Knobs, settings_text
 from cardfit.plan.make import Facts, Progress, question_of
-from cardfit.plan.offers import best_offer
-from cardfit.plan.rows import Question, Timer, host_of, offer_cost_of, seconds_of
+from cardfit.plan.rows import Question, Timer, host_of, offered, seconds_of
 from cardfit.plan.search import Estimates, judge_on
 from cardfit.plan.target import Target
 from cardfit.plan.verdict import ORDER, Host
@@ -95,8 +95,7 @@ def make_front(
     facts: Facts,
     *,
     currency: str | None = None,
-    outputs_per_month: float | None = None,
-    hours_per_week: float | None = None,
+    use: Use | None = None,
     timer: Timer | None = None,
     progress: Progress | None = None,
 ) -> Front:
@@ -109,8 +108,7 @@ def make_front(
         estimates,
         facts,
         currency=currency,
-        outputs_per_month=outputs_per_month,
-        hours_per_week=hours_per_week,
+        use=use or Use(),
         timer=timer,
     )
     able = [each for each in targets if _able(each, question)]
@@ -240,9 +238,9 @@ def _row(pair: _Pair, question: Question, ranks: dict[tuple[int, ...], int]) -> 
     timed = question.timer(target.card, settings) if question.timer else None
     seconds = None if timed is None else seconds_of(timed)
     usable = target.usable
-    if seconds is None or usable is None or target.memory_bytes is None:
+    if timed is None or seconds is None or usable is None or target.memory_bytes is None:
         return None
-    offer = best_offer(target.offers, question.currency, estimate.host_bytes)
+    offer, costs = offered(target, timed, question.disk_bytes, estimate, question)
     return FrontRow(
         card=target.card,
         name=target.name,
@@ -254,7 +252,7 @@ def _row(pair: _Pair, question: Question, ranks: dict[tuple[int, ...], int]) -> 
         quality=_quality(pair.candidate),
         quality_rank=ranks[_lost(pair.candidate)],
         seconds=seconds,
-        cost_per_output=offer_cost_of(offer, seconds, question),
+        cost_per_output=None if costs is None else costs.per_output,
         offer=offer,
         peak_reserved_bytes=estimate.reserved_bytes,
         headroom_bytes=usable.likely - estimate.reserved_bytes,

@@ -14,6 +14,7 @@ from cardfit.errors import Note
 from cardfit.messages import say
 from cardfit.plan.advice import cautions, recommend, sort_key
 from cardfit.plan.answer import Answer, ModelRow, Peak, Said, StageRow
+from cardfit.plan.bill import Use, fetched_note
 from cardfit.plan.knobs import Knobs, candidates, closed, settings_text
 from cardfit.plan.offers import main_currency
 from cardfit.plan.rows import Question, Ranked, Timer, host_of, row_for
@@ -50,12 +51,13 @@ def make(
     facts: Facts,
     *,
     currency: str | None = None,
-    outputs_per_month: float | None = None,
-    hours_per_week: float | None = None,
+    use: Use | None = None,
     timer: Timer | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """The answer for ``targets``; ``currency`` is the one prices are compared in (the most common by default)."""
+    use = use or Use()
+    fetched = use.download()
     base = closed(given)
     resident = estimates.of(base)
     question, untraced = question_of(
@@ -66,13 +68,12 @@ def make(
         estimates,
         facts,
         currency=currency,
-        outputs_per_month=outputs_per_month,
-        hours_per_week=hours_per_week,
+        use=use,
         timer=timer,
     )
     money = question.currency
     ranked = _ranked(targets, question, progress)
-    recommended, picks_notes = recommend([each.row for each in ranked], money)
+    recommended, picks_notes = recommend([each.row for each in ranked], money, use)
     notes = cautions(
         ranked,
         recommended,
@@ -80,7 +81,7 @@ def make(
         request,
         currency=money,
         ram_known=all(host_of(each, host).ram_bytes is not None for each in targets),
-        outputs_per_month=outputs_per_month,
+        use=use,
         tiles=knobs.tile is not None,
     )
     single = estimates.of(base.model_copy(update={"offload": "model"}))
@@ -100,7 +101,9 @@ def make(
         notes=tuple(
             Said.of(note.code, **note.args)
             for note in (*facts.notes, *untraced, *notes, *_bnb_version(ranked), *picks_notes)
-        ),
+        )
+        + (() if fetched is None else (fetched_note(fetched),)),
+        download=fetched,
     )
 
 
@@ -113,8 +116,7 @@ def question_of(
     facts: Facts,
     *,
     currency: str | None,
-    outputs_per_month: float | None,
-    hours_per_week: float | None,
+    use: Use,
     timer: Timer | None,
 ) -> tuple[Question, tuple[Note, ...]]:
     """What is the same for every card, and a note where settings could not be traced."""
@@ -130,8 +132,7 @@ def question_of(
         disk_bytes=facts.disk_bytes,
         currency=currency or main_currency(targets),
         timer=timer,
-        outputs_per_month=outputs_per_month,
-        hours_per_week=hours_per_week,
+        use=use,
     )
     return question, (Note("atlas-fewer-settings"),) if len(options) < len(every) else ()
 

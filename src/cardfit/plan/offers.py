@@ -50,13 +50,17 @@ def currencies(targets: Iterable[Target]) -> tuple[str, ...]:
     return tuple(sorted({offer.price.currency for each in targets for offer in each.offers}))
 
 
+def with_ram(offers: Iterable[OfferRow], need_ram_bytes: int) -> list[OfferRow]:
+    """Those of ``offers`` whose machine is not known to have less RAM than needed."""
+    return [each for each in offers if each.ram_bytes is None or each.ram_bytes >= need_ram_bytes]
+
+
 def best_offer(
     offers: tuple[OfferRow, ...], currency: str | None, need_ram_bytes: int
 ) -> OfferRow | None:
     """The cheapest of ``offers`` whose machine is not known to have less RAM than needed; None if there is none."""
-    enough = [each for each in offers if each.ram_bytes is None or each.ram_bytes >= need_ram_bytes]
     return min(
-        enough,
+        with_ram(offers, need_ram_bytes),
         key=lambda each: (
             each.price.currency != currency,
             each.price.currency,
@@ -82,6 +86,8 @@ def offer_rows(card: str, market: Sequence[Offer], today: date) -> tuple[OfferRo
             age_days=age_days(offer, today),
             ram_bytes=offer.ram_bytes,
             source=offer.source,
+            disk_included_bytes=offer.disk_included_bytes,
+            disk_per_gb_month=offer.disk_price_per_gb_month,
         )
         for offer in alone or own
     )

@@ -42,16 +42,24 @@ def place_of(
     host: Host,
     *,
     here: bool = False,
+    machine: detect.Machine | None = None,
 ) -> Place:
-    """The named cards (all when none was named) with their offers; with ``here`` those of this machine as well."""
+    """The named cards (all when none was named) with their offers; with ``here`` those of this machine as well.
+
+    ``machine`` is one that was read elsewhere. Raises BadRequest where no card is left to look at.
+    """
     today = date.today()
-    machine = detect.here(catalog) if here else None
-    if here and machine is None and names is None:
-        nothing = detect.none_found()
+    asked = here or machine is not None
+    nothing = detect.none_found() if here else Note("machine-no-card")
+    if here:
+        machine = detect.here(catalog)
+    if machine is not None and not machine.cards:
+        machine = None
+    if asked and machine is None and names is None:
         raise BadRequest(nothing.code, **nothing.args)
     chosen = {card.id: _target(card, market, today) for card in _named(catalog, names, machine)}
     if machine is None:
-        return Place(tuple(chosen.values()), host, (detect.none_found(),) if here else ())
+        return Place(tuple(chosen.values()), host, (nothing,) if asked else ())
     ram_bytes = min(filter(None, (machine.ram_bytes, machine.ram_limit_bytes)), default=None)
     limit = container_limit(machine.ram_bytes, machine.ram_limit_bytes)
     for card, device in zip(machine.cards, machine.devices, strict=True):
@@ -93,6 +101,7 @@ def _target(
         offers=offer_rows(card.id, market, today),
         unverified=reason,
         machine_ram_bytes=ram_bytes,
+        tdp_w=card.tdp_w,
     )
     if reason is not None or card.memory_bytes is None:
         return target

@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from cardfit.messages import say
-from cardfit.plan.answer import Money, Said
-from cardfit.plan.cost import CostLine, LineName
+from cardfit.plan.answer import CostLine, LineName, Money, Said
 from cardfit.plan.rent_question import RentQuestion
 
 SCHEMA = "cardfit.rent/1"

@@ -11,15 +11,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cardfit.plan.answer import Money, Said
-from cardfit.plan.cost import (
-    HOUR_S,
-    WEEKS_PER_MONTH,
-    CostLine,
-    LineName,
-    download_s,
-    storage_cost,
-)
+from cardfit.plan.answer import CostLine, LineName, Money, Said
+from cardfit.plan.cost import HOUR_S, WEEKS_PER_MONTH, download_s, storage_cost
 from cardfit.plan.offers import HOURS_PER_MONTH
 from cardfit.plan.rent_answer import Curve, Option, Use, Way
 from cardfit.plan.rent_question import RentQuestion

@@ -7,13 +7,12 @@ own costs. Nothing here computes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from cardfit.errors import BadRequest
-from cardfit.offers.market import CURRENCIES
+from cardfit.plan.figures import check_figures, read_fields
 from cardfit.plan.offers import HOURS_PER_MONTH
 
 
@@ -72,74 +71,18 @@ FLAGS: dict[str, str] = {
     "energy_price_per_kwh": "--energy-price",
     "private": "--private",
 }
-# Above these a figure is a slip, not a price or a use: (highest, unit as written). All must be above zero.
-HIGHEST: dict[str, tuple[float, str]] = {
-    "monthly": (1e6, ""),
-    "hourly": (1e3, ""),
-    "disk_per_gb_month": (10.0, "GB-month"),
-    "disk_stopped_per_gb_month": (10.0, "GB-month"),
-    "down_bytes_per_s": (1.25e11, "bytes/s"),
-    "library_bytes": (1e15, "bytes"),
-    "boot_s": (86400.0, "s"),
-    "hours_per_week": (168.0, "h"),
-    "sessions_per_week": (168.0, ""),
-    "outputs_per_month": (1e9, ""),
-    "seconds": (2.6e6, "s"),
-    "keep_rate": (1.0, ""),
-    "term_months": (120.0, "mo"),
-    "vat_percent": (100.0, "%"),
-    "api_price": (1e4, ""),
-    "own_price": (1e6, ""),
-    "own_power_w": (2e4, "W"),
-    "own_life_months": (240.0, "mo"),
-    "energy_price_per_kwh": (10.0, "kWh"),
-}
-_MONEY = (
-    *("monthly", "hourly", "disk_per_gb_month", "disk_stopped_per_gb_month"),
-    *("api_price", "own_price", "energy_price_per_kwh"),
-)
-# Of these a unit is worth so little that prices look large.
-_SMALL_UNITS = {"VND": 3e4, "IDR": 2e4, "KRW": 2e3, "HUF": 500.0, "JPY": 200.0}
-_FREE = frozenset({"vat_percent", "boot_s"})  # zero is an answer
 
 
 def question_of(fields: Mapping[str, object]) -> RentQuestion:
     """The question with ``fields``. Raises BadRequest naming the first that is unknown, wrong or absurd."""
-    try:
-        question = RentQuestion.model_validate(dict(fields))
-    except ValidationError as error:
-        first = error.errors()[0]
-        name = str(first["loc"][0]) if first["loc"] else "?"
-        raise BadRequest(
-            "rent-bad-field",
-            field=name,
-            asked=repr(fields.get(name)),
-            why=first["msg"],
-            allowed=", ".join(RentQuestion.model_fields),
-        ) from None
+    question = read_fields(RentQuestion, fields)
     check(question)
     return question
 
 
 def check(question: RentQuestion) -> None:
     """Raise BadRequest for the first figure that cannot be meant."""
-    if question.currency not in CURRENCIES:
-        raise BadRequest(
-            "rent-bad-currency",
-            flag=FLAGS["currency"],
-            asked=question.currency,
-            allowed=", ".join(CURRENCIES),
-        )
-    scale = _SMALL_UNITS.get(question.currency, 1.0)
-    for name, (highest, unit) in HIGHEST.items():
-        value = getattr(question, name)
-        if value is None or (value == 0 and name in _FREE):
-            continue
-        limit = highest * scale if name in _MONEY else highest
-        if not (math.isfinite(value) and 0 < value <= limit):
-            said = question.currency if name in _MONEY and not unit else unit
-            most = f"{limit:,.0f} {said}".strip()
-            raise BadRequest("rent-bad-figure", flag=FLAGS[name], asked=f"{value:g}", most=most)
+    check_figures(question, FLAGS)
     _check_together(question)
 
 

@@ -8,14 +8,14 @@ peak_reserved_bytes + CUDA context``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cardfit.messages import say
 from cardfit.plan import attention
-from cardfit.plan.answer import CardRow, Money, OfferRow, Price, Said, Seconds, Verdict
-from cardfit.plan.cost import offer_cost
+from cardfit.plan.answer import CardRow, Cost, OfferRow, Price, Said, Seconds, Verdict
+from cardfit.plan.bill import Run, Use, bill, cheapest
 from cardfit.plan.knobs import Candidate, Knobs, candidates, settings_text
-from cardfit.plan.offers import best_offer
+from cardfit.plan.offers import best_offer, with_ram
 from cardfit.plan.search import Choice, Estimates, choose
 from cardfit.plan.target import Target
 from cardfit.plan.verdict import (
@@ -30,6 +30,7 @@ from cardfit.plan.verdict import (
 )
 from cardfit.predict.estimate import MemoryEstimate
 from cardfit.predict.failure import expandable
+from cardfit.predict.timing import Seconds as Span
 from cardfit.predict.timing import TimeEstimate
 from cardfit.request import Settings
 from cardfit.units import gib_text, human_bytes
@@ -65,8 +66,7 @@ class Question:
     disk_bytes: int | None
     currency: str | None
     timer: Timer | None = None
-    outputs_per_month: float | None = None
-    hours_per_week: float | None = None
+    use: Use = field(default_factory=Use)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,14 @@ def _judged_row(target: Target, question: Question, choice: Choice, host: Host) 
     settings = attention.as_given(choice.candidate.settings, question.given)
     estimate = judgement.estimate
     assert target.context is not None
-    offer = best_offer(target.offers, question.currency, estimate.host_bytes)
     holds = judgement.verdict != "does_not_fit"
+    timed = question.timer(target.card, settings) if holds and question.timer else None
+    seconds = None if timed is None else seconds_of(timed)
+    disk = _disk_bytes(question, estimate)
+    offer, costs = offered(target, timed, disk, estimate, question)
     prices = choice.candidate.price if holds else ()
     if holds and _short_of_ram(target, offer, settings, host):
         prices = (*prices, "more_ram")
-    timed = question.timer(target.card, settings) if holds and question.timer else None
-    seconds = None if timed is None else seconds_of(timed)
     row = CardRow(
         card=target.card,
         name=target.name,
@@ -129,36 +130,56 @@ def _judged_row(target: Target, question: Question, choice: Choice, host: Host) 
         usable_bytes=judgement.usable.likely,
         headroom_bytes=judgement.headroom_bytes,
         host_bytes=estimate.host_bytes,
-        disk_bytes=_disk_bytes(question, estimate),
+        disk_bytes=disk,
         seconds=seconds,
-        cost_per_output=offer_cost_of(offer, seconds, question),
+        cost_per_output=None if costs is None else costs.per_output,
         offer=offer,
         why=_why(judgement, host),
         near_miss=_near_miss(target, question, choice, host),
         offer_note=_ram_unknown(offer, estimate, host),
+        load_seconds=None if timed is None else _span(timed.load),
+        export_seconds=None if seconds is None or timed is None else _span(timed.export),
+        cost=costs,
     )
     return Ranked(row, estimate, timed)
 
 
 def seconds_of(timed: TimeEstimate) -> Seconds | None:
     """Seconds of one run without loading; None where the card's rates or the settings tell none."""
-    found = timed.total
+    return _span(timed.total)
+
+
+def _span(found: Span | None) -> Seconds | None:
     return None if found is None else Seconds(low=found.low, likely=found.likely, high=found.high)
 
 
-def offer_cost_of(
-    offer: OfferRow | None, seconds: Seconds | None, question: Question
-) -> Money | None:
-    """The machine's price for one output of the batch; a month only at a stated use."""
-    if offer is None or seconds is None:
-        return None
-    each = seconds.likely / question.knobs.batch
-    return offer_cost(
-        offer,
-        each,
-        outputs_per_month=question.outputs_per_month,
-        hours_per_week=question.hours_per_week,
+def offered(
+    target: Target,
+    timed: TimeEstimate | None,
+    disk_bytes: int | None,
+    estimate: MemoryEstimate,
+    question: Question,
+) -> tuple[OfferRow | None, Cost | None]:
+    """The offer for this card and the bill of the outputs: the least bill where a use was stated, else the least price.
+
+    No bill without an offer or a time, nor where a month is paid and no use was stated.
+    """
+    offer = best_offer(target.offers, question.currency, estimate.host_bytes)
+    if offer is None or timed is None or timed.total is None:
+        return offer, None
+    batch = question.knobs.batch
+    run = Run(
+        seconds=timed.total.likely / batch,
+        export_s=None if timed.export is None else timed.export.likely / batch,
+        load_s=None if timed.load is None else timed.load.likely,
+        power_w=target.tdp_w,
+        disk_bytes=disk_bytes,
     )
+    if question.use.stated:
+        enough = with_ram(target.offers, estimate.host_bytes)
+        if (found := cheapest(enough, run, question.use, question.currency)) is not None:
+            return found
+    return offer, bill(offer, run, question.use)
 
 
 def _disk_bytes(question: Question, estimate: MemoryEstimate) -> int | None:

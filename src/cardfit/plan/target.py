@@ -66,6 +66,7 @@ class Target:
     unverified: Note | None = None
     machine_ram_bytes: int | None = None
     ram_of: Literal["machine", "container"] = "machine"
+    tdp_w: float | None = None
 
     @property
     def usable(self) -> Band | None:

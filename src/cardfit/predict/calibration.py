@@ -47,10 +47,11 @@ class Factor(_Frozen):
 
 
 class CardFactors(_Frozen):
-    """One card: time in all and by stage, allocated bytes, and the context in bytes."""
+    """One card: time in all, by stage and by kind of kernel, allocated bytes, and the context in bytes."""
 
     time: Factor | None = None
     stages: dict[str, Factor] = {}
+    kinds: dict[str, Factor] = {}
     allocated: Factor | None = None
     reserved: Factor | None = None
     context_low_bytes: int | None = None
@@ -101,7 +102,9 @@ def correction(card: str) -> Correction | None:
     shipped = spread()
     # a few runs of one kind say little about others: the shipped band stays until there are enough
     within = Spread(time.low, time.high, time.n) if time.n >= ENOUGH else shipped
-    return Correction(time.factor, within)
+    return Correction(
+        time.factor, within, {name: each.factor for name, each in found.kinds.items()}
+    )
 
 
 def context(card: str) -> ContextBytes:

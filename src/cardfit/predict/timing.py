@@ -9,7 +9,8 @@ come from published times (`cardfit.predict.efficiency`); `LEFT_OUT` names what 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from cardfit.cards import Card
@@ -25,7 +26,16 @@ from cardfit.predict.efficiency import (
 )
 from cardfit.predict.estimate import Basis
 from cardfit.predict.totals import StageWork, Totals, totals
-from cardfit.predict.transfers import Host, Link, Moves, export_s, listed_link, load_s, moves
+from cardfit.predict.transfers import (
+    Host,
+    Link,
+    Moves,
+    export_s,
+    listed_link,
+    load_s,
+    moves,
+    post_s,
+)
 from cardfit.request import Settings
 from cardfit.trace.stream import Trace, Work
 
@@ -74,7 +84,8 @@ class StageTime:
 
 @dataclass(frozen=True, slots=True)
 class TimeEstimate:
-    """Seconds of a run: ``stages`` sum to ``total``; ``load`` and ``export`` come before and after it.
+    """Seconds of a run: ``stages`` sum to ``total``; ``load`` comes before it, ``export`` after it: the
+    host's post-processing and the file.
 
     ``step`` is one denoising iteration. ``reached`` is ``ceiling_s`` over the likely total. Where a figure is None,
     ``notes`` say why; ``n`` published times of the card's architecture stand behind the factors.
@@ -95,10 +106,14 @@ class TimeEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What one measured run on a card says about the others: measured over predicted, with its own narrower band."""
+    """What measured runs on a card say about others: measured over predicted, with their own narrower band.
+
+    ``kinds`` are factors of single kinds of kernel, where the runs tell them apart; others take ``factor``.
+    """
 
     factor: float
     spread: Spread
+    kinds: Mapping[str, float] = field(default_factory=dict)
 
 
 def seconds(
@@ -129,8 +144,8 @@ def seconds(
     run = _Run(work, settings, card, fitted, kernel)
     band = correction.spread if correction else spread()
     wider = UNFITTED_WIDER if fitted.n == 0 and correction is None else 1.0
-    scale = correction.factor if correction else 1.0
-    stages = tuple(_stage(run, each, link, band, wider, scale) for each in work.stages)
+    told = correction or Correction(1.0, band)
+    stages = tuple(_stage(run, each, link, band, wider, told) for each in work.stages)
     total = _sum([stage.seconds for stage in stages])
     denoise = [stage.seconds for stage in stages if stage.name == "denoise"]
     ceiling = sum(stage.ceiling_s for stage in stages)
@@ -305,11 +320,12 @@ def _scheme_of(run: _Run, stage: StageWork) -> Scheme | None:
 
 
 def _stage(
-    run: _Run, stage: StageWork, link: Link | None, band: Spread, wider: float, scale: float
+    run: _Run, stage: StageWork, link: Link | None, band: Spread, wider: float, told: Correction
 ) -> StageTime:
     parts, launching, ceiling = _kernels(run, stage)
-    on_card = sum(parts.values())
-    compute = scale * (on_card**OVERLAP + launching**OVERLAP) ** (1 / OVERLAP)
+    parts = {kind: told.kinds.get(kind, told.factor) * part for kind, part in parts.items()}
+    on_card, launching = sum(parts.values()), told.factor * launching
+    compute = (on_card**OVERLAP + launching**OVERLAP) ** (1 / OVERLAP)
     moved = Moves(0.0, 0.0, hidden=False)
     if link is not None:
         moved = moves(run.work, run.settings, stage, link)
@@ -346,10 +362,15 @@ def _sum(values: list[Seconds]) -> Seconds:
 
 
 def _export(work: Totals, machine: Host | None) -> Seconds:
-    likely = export_s(work, machine)
-    if machine is not None and machine.export_pixels_per_s is not None:
-        return Seconds(likely, likely, likely)
-    return Seconds(likely / _EXPORT_EITHER_WAY, likely, likely * _EXPORT_EITHER_WAY)
+    """The host's post-processing and the file; a rate that was found is taken as it is."""
+    post, file = post_s(work), export_s(work, machine)
+    found = machine is not None and machine.export_pixels_per_s is not None
+    wider = 1.0 if found else _EXPORT_EITHER_WAY
+    return Seconds(
+        post / _EXPORT_EITHER_WAY + file / wider,
+        post + file,
+        post * _EXPORT_EITHER_WAY + file * wider,
+    )
 
 
 def _nothing(fitted: Factors, why: Note, work: Totals, machine: Host | None) -> TimeEstimate:

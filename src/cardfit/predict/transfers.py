@@ -31,6 +31,9 @@ STORED_SHARE = (
 )  # fmt: skip
 # what an H.264 file takes of the host with libx264's defaults, pixels/s of a few cores: a rule, not fitted
 EXPORT_PIXELS_PER_S = 30e6
+# what diffusers' processors take of the host before that: to NumPy, scaled, to bytes, to PIL. 20 to 37e6 pixels/s of
+# processor time on one x86 server (`benchmarks/host_post.py`, diffusers 0.42.1): a rule, not fitted
+POST_PIXELS_PER_S = 30e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,11 @@ def load_s(totals: Totals, host: Host | None, link: Link | None, *, resident: bo
     size = sum(part.weights_bytes for part in totals.components)
     over = size / link.pageable_bytes_per_s if resident and link is not None else 0.0
     return size / host.disk_bytes_per_s + over
+
+
+def post_s(totals: Totals) -> float:
+    """Seconds that the pipeline's post-processing takes on the host once the decoder is done."""
+    return totals.batch * totals.frames * totals.pixels / POST_PIXELS_PER_S
 
 
 def export_s(totals: Totals, host: Host | None) -> float:

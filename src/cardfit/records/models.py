@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cardfit.errors import Note
 from cardfit.request import ExactRequest, Settings
 
-VERSION = 1  # raised with every change that an older cardfit could not read
+VERSION = 2  # raised with every change that an older cardfit could not read
 SCHEMA = "cardfit.record"
 
 OutcomeKind = Literal["ok", "oom", "host_oom", "error", "timeout", "interrupted"]
@@ -140,7 +140,9 @@ class Weights(_Frozen):
     """Where the weights came from; ``differs`` names components whose config is not the library's."""
 
     kind: WeightsKind
-    name: Annotated[str | None, Field(description="last part of the folder's path")] = None
+    name: Annotated[
+        str | None, Field(description="last part of the folder's path, or repo@revision")
+    ] = None
     differs: tuple[str, ...] = ()
 
 
@@ -173,6 +175,9 @@ class PredictedStage(_Frozen):
     reserved_bytes: int
     cpu_bytes: Annotated[int | None, Field(description="activations alone, for a CPU")] = None
     seconds: float | None = None
+    kind_seconds: Annotated[
+        dict[str, float], Field(description="by kind of kernel, launches and transfers beside them")
+    ] = {}
 
 
 class Predicted(_Frozen):

@@ -36,6 +36,7 @@ def _rows(card: str, each: CardFactors) -> list[list[str]]:
             (say("calibrate-stage", {"stage": name}), factor)
             for name, factor in each.stages.items()
         ),
+        *((say("calibrate-kind", {"kind": name}), factor) for name, factor in each.kinds.items()),
         (say("calibrate-allocated"), each.allocated),
         (say("calibrate-reserved"), each.reserved),
     ]

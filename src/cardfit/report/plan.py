@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from cardfit.messages import say
 from cardfit.plan.answer import Answer, CardRow, Pick, StageRow
-from cardfit.report import words
+from cardfit.report import bill, words
 from cardfit.report.grid import Cell, Column, grid, hanging
 from cardfit.report.selected import HOLDS, SHOWN_WHOLE, Shown, selected
 from cardfit.report.style import Style
@@ -47,6 +47,7 @@ def lines(
         *_cards(answer, shown, style),
         "",
         *_whys(answer, style),
+        *bill.lines(answer, style),
         *_picks(answer, style),
         *_catch(answer, style),
         *_next(answer, len(shown) < len(answer.cards), command, style),
@@ -170,10 +171,16 @@ def _cards(answer: Answer, shown: list[Shown], style: Style) -> list[str]:
     costed = any(row.cost_per_output is not None for row in rows)
     if timed:
         columns.append(Column(say("col-time"), right=True))
-    columns += [Column(say("col-price")), Column(say("col-limit", {"unit": GIB_NAME}), right=True)]
-    if costed:
-        columns.append(Column(say("col-cost"), right=True))
-    found = grid(columns, [_card(each, timed, costed, style) for each in shown], style)
+    limit, cost = (
+        Column(say("col-limit", {"unit": GIB_NAME}), right=True),
+        Column(say("col-cost"), right=True),
+    )
+    last = [limit, cost] if costed else [limit]
+    billed = any(bill.stated(row) for row in rows)
+    if billed:
+        last.reverse()  # what a narrow page leaves out is what was not asked
+    columns += [Column(say("col-price")), *last]
+    found = grid(columns, [_card(each, timed, costed, billed, style) for each in shown], style)
     if any(each.alike for each in shown):
         found += textwrap.wrap(
             say("alike-legend"), style.width, initial_indent="  ", subsequent_indent="  "
@@ -183,7 +190,7 @@ def _cards(answer: Answer, shown: list[Shown], style: Style) -> list[str]:
     return found
 
 
-def _card(each: Shown, timed: bool, costed: bool, style: Style) -> list[Cell | str]:
+def _card(each: Shown, timed: bool, costed: bool, billed: bool, style: Style) -> list[Cell | str]:
     row = each.row
     name = words.card_name(row.name)
     if each.alike:
@@ -197,10 +204,11 @@ def _card(each: Shown, timed: bool, costed: bool, style: Style) -> list[Cell | s
     limit = ""
     if row.peak_reserved_bytes is not None and row.usable_bytes is not None:
         limit = f"{gib(row.peak_reserved_bytes)}/{gib(row.usable_bytes)}"
-    cells += [words.price(row.offer), limit]
-    if costed:
-        cells.append("" if row.cost_per_output is None else words.money(row.cost_per_output))
-    return cells
+    cost = "" if row.cost_per_output is None else words.money(row.cost_per_output)
+    last = [limit, cost] if costed else [limit]
+    if billed:
+        last.reverse()
+    return [*cells, words.price(row.offer), *last]
 
 
 def _whys(answer: Answer, style: Style) -> list[str]:

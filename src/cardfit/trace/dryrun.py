@@ -214,12 +214,16 @@ class DryRun:
             module = build(self.model.components[name], self.dtype_of(name))
             if name.startswith(_DENOISERS):
                 self._set_denoiser(name, module)
-            self.modules[name] = module
-            self.components.append(describe(name, module))
-            self.version[name] = 0
-            for index, (path, owner) in enumerate(module.named_modules()):
-                self.recorder.module_index[id(owner)] = (index, path)
-                self.owner[id(owner)] = name
+            self._adopt(name, module)
+
+    def _adopt(self, name: str, module: torch.nn.Module) -> None:
+        """Take ``module`` in as the next component."""
+        self.modules[name] = module
+        self.components.append(describe(name, module))
+        self.version[name] = 0
+        for index, (path, owner) in enumerate(module.named_modules()):
+            self.recorder.module_index[id(owner)] = (index, path)
+            self.owner[id(owner)] = name
 
     def _set_denoiser(self, name: str, module: Any) -> None:
         """Adapters, chunks and the attention kernel that was asked for, on one denoiser."""
