@@ -35,6 +35,7 @@ from cardfit.plan.make import Facts, make, uses_bfloat16
 from cardfit.plan.matrix import Entry, Matrix, cheapest_first
 from cardfit.plan.matrix import row as matrix_row
 from cardfit.plan.place import Place, own_currency, place_of, within
+from cardfit.plan.post import after_of
 from cardfit.plan.prompts import prompt_notes
 from cardfit.plan.rows import Timer
 from cardfit.plan.search import Estimates
@@ -43,6 +44,7 @@ from cardfit.predict import calibration
 from cardfit.predict.alloc_conf import parse_alloc_conf
 from cardfit.predict.timing import TimeEstimate, seconds
 from cardfit.predict.totals import Totals, head_dim_of, totals
+from cardfit.records.costs import quality_costs
 from cardfit.records.verbs import listed as records
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
@@ -122,12 +124,13 @@ def plan(
     estimates = _estimates(entry, exact, progress, said)
     base = estimates.trace(closed(given))
     said += hold_against(lock, base, estimates)
+    after = after_of(exact, said)
     return make(
         exact,
         given,
         place.targets,
         host,
-        _knobs(entry, base, given),
+        replace(_knobs(entry, base, given), measured=tuple(quality_costs(entry.id).items())),
         estimates,
         _facts(
             entry,
@@ -145,7 +148,9 @@ def plan(
         currency=own_currency(market),
         outputs_per_month=outputs_per_month,
         hours_per_week=hours_per_week,
-        timer=_timer(entry, estimates, catalog),
+        timer=after.timer(_timer(entry, estimates, catalog), catalog),
+        after=after,
+        catalog=catalog,
         progress=progress,
     )
 

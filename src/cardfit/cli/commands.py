@@ -20,6 +20,7 @@ from cardfit.cli.check import check
 from cardfit.cli.choose import choose
 from cardfit.cli.codecs import codecs
 from cardfit.cli.compare import compare
+from cardfit.cli.decode import decode
 from cardfit.cli.diff import diff
 from cardfit.cli.export import export
 from cardfit.cli.flags import (
@@ -40,6 +41,7 @@ from cardfit.cli.readme import readme
 from cardfit.cli.records import records
 from cardfit.cli.rent import rent
 from cardfit.cli.run import run
+from cardfit.cli.schema import schema
 from cardfit.cli.sequence import Asked, one_question, refuse
 from cardfit.cli.sequence import run as run_file
 from cardfit.cli.sweep import sweep
@@ -373,107 +375,6 @@ def offers(
     return ANSWERED
 
 
-def schema(
-    name: Annotated[
-        Literal[
-            "planfile",
-            "request",
-            "settings",
-            "answer",
-            "matrix",
-            "accuracy",
-            "autopsy",
-            "requests",
-            "sequence",
-            "rent",
-            "plans",
-            "largest",
-            "budget",
-            "check",
-            "diff",
-            "readme",
-            "record",
-            "sweepfile",
-            "sweep",
-            "choice",
-            "calibration",
-            "probe",
-            "compare",
-            "export",
-            "codecs",
-        ],
-        Parameter(help=say("help-schema")),
-    ] = "planfile",
-    /,
-) -> int:
-    """The JSON Schema of what cardfit reads (planfile, requests, budget, sweepfile, request, settings) or prints.
-
-    Try:
-
-    cardfit schema answer
-    """
-    import json as json_
-
-    from pydantic import BaseModel
-
-    from cardfit.accuracy.score import Accuracy
-    from cardfit.autopsy.result import Autopsy
-    from cardfit.measure.choose import Choice
-    from cardfit.measure.probe import Probe
-    from cardfit.measure.sweep import Sweep
-    from cardfit.measure.sweep_file import SweepFile
-    from cardfit.media.codecs import Codecs
-    from cardfit.media.export import Exported
-    from cardfit.plan.answer import Answer
-    from cardfit.plan.check import Check
-    from cardfit.plan.diff import Diff
-    from cardfit.plan.largest import Largest
-    from cardfit.plan.matrix import Matrix
-    from cardfit.plan.readme import Readme
-    from cardfit.plan.rent_answer import Rent
-    from cardfit.plan.sequence import SequenceAnswer
-    from cardfit.plan.together import Together
-    from cardfit.predict.calibration import Calibration
-    from cardfit.quality.result import Comparison
-    from cardfit.records.models import Record
-    from cardfit.report import out
-    from cardfit.request import PlanFile, Request, Settings
-    from cardfit.request.budget import Budget
-    from cardfit.request.mix import RequestsFile
-
-    known: dict[str, type[BaseModel]] = {
-        "planfile": PlanFile,
-        "request": Request,
-        "settings": Settings,
-        "answer": Answer,
-        "matrix": Matrix,
-        "accuracy": Accuracy,
-        "autopsy": Autopsy,
-        "requests": RequestsFile,
-        "sequence": SequenceAnswer,
-        "rent": Rent,
-        "plans": Together,
-        "largest": Largest,
-        "budget": Budget,
-        "check": Check,
-        "diff": Diff,
-        "readme": Readme,
-        "record": Record,
-        "sweepfile": SweepFile,
-        "sweep": Sweep,
-        "choice": Choice,
-        "calibration": Calibration,
-        "probe": Probe,
-        "compare": Comparison,
-        "export": Exported,
-        "codecs": Codecs,
-    }
-    read = name in ("planfile", "requests", "budget", "sweepfile", "request", "settings")
-    mode: Literal["serialization", "validation"] = "validation" if read else "serialization"
-    out.write(json_.dumps(known[name].model_json_schema(mode=mode), indent=2, ensure_ascii=False))
-    return ANSWERED
-
-
 COMMANDS: Sequence[Any] = (
     plan,
     matrix,
@@ -495,6 +396,7 @@ COMMANDS: Sequence[Any] = (
     diff,
     readme,
     compare,
+    decode,
     export,
     codecs,
     schema,

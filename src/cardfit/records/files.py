@@ -26,8 +26,8 @@ from cardfit.units import MIB, human_bytes
 MAX_BYTES = 64 * MIB  # a run of a thousand steps takes about one
 NAME = "record.json"
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
-UPGRADES: dict[int, Upgrade] = {}
-"""How a record of version n becomes one of version n + 1. Version 1 is the first."""
+UPGRADES: dict[int, Upgrade] = {1: dict}
+"""How a record of version n becomes one of version n + 1. Version 2 may hold outputs and their quality."""
 
 
 def data_folder() -> Path:
