@@ -24,7 +24,7 @@ from typing import Any
 import clips
 import numpy as np
 
-from cardfit import api
+from cardfit import verbs
 from cardfit.quality import edges, metrics, seams
 from cardfit.quality.compare import _light
 from cardfit.quality.where import Where
@@ -131,7 +131,7 @@ def _table(tally: Counter[tuple[str, str, str]], columns: tuple[str, ...]) -> No
 def compare_once(reference: str, candidate: str) -> None:
     """Compare and print seconds and peak memory as JSON."""
     start, used = time.perf_counter(), time.process_time()
-    found = api.compare(
+    found = verbs.compare(
         Path(reference), Path(candidate), where=Where(tile=256, overlap=64, chunk=8)
     )
     _print(found.frames, start, used)
@@ -140,7 +140,7 @@ def compare_once(reference: str, candidate: str) -> None:
 def export_once(source: str, *outputs: str) -> None:
     """Export and print seconds and peak memory as JSON."""
     start, used = time.perf_counter(), time.process_time()
-    found = api.export(Path(source), outputs, force=True)
+    found = verbs.export(Path(source), outputs, force=True)
     _print(found.frames, start, used)
 
 

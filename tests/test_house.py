@@ -48,6 +48,7 @@ def test_the_public_names_are_exactly_these():
         "choose",
         "codecs",
         "compare",
+        "decode",
         "diff",
         "export",
         "front",

@@ -33,12 +33,14 @@ from cardfit.plan.knobs import closed
 from cardfit.plan.locked import hold_against
 from cardfit.plan.make import make, uses_bfloat16
 from cardfit.plan.place import Place, own_currency, place_of, within
+from cardfit.plan.post import after_of
 from cardfit.plan.prompts import prompt_notes
 from cardfit.plan.search import Estimates
 from cardfit.plan.timer import timer
 from cardfit.plan.verdict import Host, Os
 from cardfit.predict import calibration
 from cardfit.predict.alloc_conf import parse_alloc_conf
+from cardfit.records.costs import quality_costs
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
 from cardfit.trace import source
@@ -177,12 +179,13 @@ def _asked(
     estimates = _estimates(entry, exact, progress, said)
     base = estimates.trace(closed(given))
     said += hold_against(lock, base, estimates)
+    after = after_of(exact, said)
     return answer(
         exact,
         given,
         place.targets,
         host,
-        turned(entry, base, given),
+        replace(turned(entry, base, given), measured=tuple(quality_costs(entry.id).items())),
         estimates,
         facts_of(
             entry,
@@ -200,7 +203,9 @@ def _asked(
         ),
         currency=own_currency(market),
         use=_use(session, outputs_per_month, hours_per_week, weights_bytes),
-        timer=timer(entry, estimates, catalog, probed),
+        timer=after.timer(timer(entry, estimates, catalog, probed), catalog),
+        after=after,
+        catalog=catalog,
         progress=progress,
     )
 

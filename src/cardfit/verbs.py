@@ -18,6 +18,7 @@ from cardfit.errors import BadRequest
 from cardfit.library.rules import resolve
 from cardfit.measure.calibrate import calibrate
 from cardfit.measure.choosing import choose
+from cardfit.measure.decode import decode
 from cardfit.measure.probing import probe
 from cardfit.measure.sweeping import sweep
 from cardfit.measure.verbs import record, run
@@ -46,6 +47,7 @@ __all__ = [
     "choose",
     "codecs",
     "compare",
+    "decode",
     "diff",
     "export",
     "largest",

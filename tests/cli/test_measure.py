@@ -10,8 +10,9 @@ import pytest
 
 from cardfit.cli.main import run
 from cardfit.records import files
-from cardfit.records.models import Machine, Outcome, Record
+from cardfit.records.models import Machine, Outcome, Quality, Record
 from cardfit.records.verbs import opened
+from cardfit.request import Settings
 from cardfit.units import GIB
 
 _path = Path(__file__).parents[1] / "records" / "make_record.py"
@@ -151,3 +152,44 @@ def test_the_chart_is_drawn(tmp_path: Path) -> None:
 def test_schemas(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", name]) == 0
     assert json.loads(capsys.readouterr().out)["type"] == "object"
+
+
+def test_limits_for_the_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    reference = make_record.record(sweep="pictures", cell="a")
+    lost = Quality(
+        reference=reference.id, frames=1, psnr_db=28.0, ssim=0.91, ssim_lowest=0.91, seam_score=8.5, seam_found=True
+    )  # fmt: skip
+    tiled = make_record.record(
+        sweep="pictures", cell="b", settings=Settings(vae_tiling=True), quality=lost
+    )
+    for each in (reference, tiled):
+        files.write(each)
+        with opened(None) as store:
+            store.put(each)
+    assert run(["choose", "--sweep", "pictures", "--min-ssim", "0.97", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    passed = {each["records"][0]: each["passed"] for each in found["candidates"]}
+    assert passed == {reference.id: True, tiled.id: False}
+    assert run(["choose", "--sweep", "pictures", "--max-seam", "6"]) == 0
+    assert "a seam of score 8.5" in " ".join(capsys.readouterr().out.split())
+    assert run(["records", "show", tiled.id]) == 0
+    assert f"SSIM 0.9100 against {reference.id}" in capsys.readouterr().out
+    assert run(["choose", "--sweep", "pictures", "--min-ssim", "2"]) == 2
+    assert run(["sweep", "sdxl-base", "--over", "vae_tiling=false,true", "--min-ssim", "0.9"]) == 2
+    assert "--reference" in capsys.readouterr().err
+
+
+def test_probe_tries_the_codecs_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cardfit.media import codecs
+
+    monkeypatch.setattr(
+        codecs, "TRIED", [codecs.TRIED[0], codecs.TRIED[3]]
+    )  # all of them take a while
+    assert run(["probe", "--codecs", "--folder", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    row, card = found["codecs"]["rows"]
+    assert (row["name"], row["works"], card["name"]) == ("libx264", True, "h264_nvenc")
+    assert run(["probe", "--codecs", "--folder", str(tmp_path)]) == 0
+    assert "to write h264 use libx264" in capsys.readouterr().out

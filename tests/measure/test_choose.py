@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cardfit.errors import BadRequest
-from cardfit.measure.choose import choose
+from cardfit.measure.choose import Limits, choose
 from cardfit.measure.samples import interval, repeats_for
-from cardfit.records.models import Machine, Outcome, Record
+from cardfit.records.models import Machine, Outcome, Quality, Record
 from cardfit.request import Settings
 from cardfit.units import GIB
 
@@ -112,3 +112,52 @@ def test_what_cannot_be_chosen_among_is_said() -> None:
         choose([measured(1.0, 1.0)], demand_per_hour=0)
     with pytest.raises(BadRequest, match="own code"):
         choose([measured(1.0, 1.0, request=None, settings=None)])
+
+
+def lost(ssim: float, seam: float | None = None, **fields: Any) -> Quality:
+    return Quality(
+        reference=REFERENCE.id,
+        frames=1,
+        psnr_db=30.0,
+        ssim=ssim,
+        ssim_lowest=ssim,
+        seam_score=seam,
+        **fields,
+    )
+
+
+REFERENCE = measured(12.0, 10.0)
+
+
+def test_an_output_may_lose_so_much_and_no_more() -> None:
+    tiles = [Settings(vae_tiling=True, vae_tile=side) for side in (64, 128, 256, 512)]
+    records = [
+        REFERENCE,
+        measured(4.0, 10.0, settings=tiles[0], quality=lost(0.999, seam=9.0)),
+        measured(5.0, 10.0, settings=tiles[1], quality=lost(0.93, seam=2.0)),
+        measured(6.0, 10.0, settings=tiles[2], quality=lost(0.98, seam=5.0)),
+        measured(3.0, 10.0, settings=tiles[3]),
+        measured(2.0, 10.0, settings=OFFLOADED, quality=lost(0.4, diverged=True)),
+    ]
+    free = choose(records)
+    assert free.candidates[0].settings == OFFLOADED and free.candidates[0].quality is not None
+    found = choose(records, limits=Limits(min_ssim=0.97, max_seam=6))
+    assert found.chosen == 0 and found.candidates[0].settings == tiles[2]
+    assert [each.settings for each in found.candidates if each.passed] == [tiles[2], Settings()]
+    why = {each.settings.model_dump_json(): each.why.code for each in found.candidates}
+    assert [why[each.model_dump_json()] for each in (*tiles[:2], tiles[3], OFFLOADED)] == [
+        "choose-seam", "choose-low-ssim", "choose-not-compared", "choose-diverged",
+    ]  # fmt: skip
+    # the worst of several runs counts
+    again = measured(6.0, 10.0, settings=tiles[2], quality=lost(0.9, seam=5.0))
+    assert (
+        choose([*records, again], limits=Limits(min_ssim=0.97)).candidates[0].settings == tiles[0]
+    )
+
+
+@pytest.mark.parametrize(
+    "limits", [Limits(min_ssim=1.01), Limits(max_seam=-1.0), Limits(min_ssim=float("nan"))]
+)
+def test_limits_that_cannot_be_meant(limits: Limits) -> None:
+    with pytest.raises(BadRequest, match="--min-ssim|--max-seam"):
+        choose([REFERENCE], limits=limits)

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cardfit import verbs
 from cardfit.errors import BadFile, BadRequest
 from cardfit.library import load
 from cardfit.measure import sweep as sweeping
+from cardfit.measure.against import Against
 from cardfit.measure.edge import near_the_edge
 from cardfit.measure.sweep import Cell, sweep, sweep_id
 from cardfit.measure.sweep_file import SweepFile, cells, read_sweep_file
@@ -204,3 +206,55 @@ def test_a_real_sweep_survives_kills(folder: Path, data: Path) -> None:
 def test_records_of_another_sweep_do_not_count(data: Path) -> None:
     files.write(make_record.record(sweep="other", cell="a"))
     assert sweeping.finished("s") == {}
+
+
+def made(key: str, level: int) -> Record:
+    """A record that kept a picture: stripes of ``level``."""
+    import numpy as np
+
+    from cardfit.media.pixels import write_png
+
+    found = make_record.record(sweep="s", cell=key, outputs=("outputs/000.png",))
+    target = files.records_folder() / found.id / "outputs"
+    target.mkdir(parents=True)
+    image = np.zeros((64, 64, 3), np.uint8)
+    image[:, ::8] = level
+    write_png(target / "000.png", image)
+    files.write(found)
+    return found
+
+
+def test_the_reference_runs_first_and_every_output_is_held_against_it(data: Path) -> None:
+    cells = [replace(cell(key, predicted(need)), values={"vae_tiling": tiled}) for key, need, tiled in
+             (("small", 1, True), ("reference", 9, False))]  # fmt: skip
+    order: list[str] = []
+
+    def run(each: Cell) -> Record:
+        order.append(each.key)
+        return made(each.key, {"small": 180, "reference": 200}[each.key])
+
+    against = Against.of("vae-tiling=false", cells, None)
+    assert against.cell == "reference"
+    found = sweep("s", "flux.1-dev", cells, run, first=against.cell, judge=against.judge)
+    assert order == ["reference", "small"]
+    small, reference = found.rows
+    assert reference.quality is not None and reference.quality.psnr_db is None
+    assert small.quality is not None and small.quality.reference == reference.record
+    assert 0.5 < small.quality.ssim < 1
+    # it is kept, so that going on compares nothing again
+    again = sweep(
+        "s", "flux.1-dev", cells, run, judge=Against.of("vae_tiling=false", cells, None).judge
+    )
+    assert again.rows[0].quality == small.quality and again.ran == 0
+    # an earlier record does as well, and a cell without an output is said to have none
+    before = Against.of(reference.record or "", cells, None)
+    assert before.cell is None
+    bare = make_record.record(cell="small")
+    files.write(bare)
+    judged = before.judge(cells[0], bare)
+    assert judged.quality is None and "kept no output" in judged.notes[0].text
+    for words, count in (("vae_tiling=maybe", 0), ("batch=1", 0)):
+        with pytest.raises(BadRequest, match=f"{count} cells"):
+            Against.of(words, cells, None)
+    with pytest.raises(BadRequest, match="kept no output"):
+        Against.of(bare.id, cells, None)

@@ -53,6 +53,10 @@ SHRUNK: dict[str, dict[str, Any]] = {
     "WanTransformer3DModel": {
         "num_attention_heads": 2, "attention_head_dim": 12, "text_dim": 32, "ffn_dim": 32, "num_layers": 2,
     },
+    "WanVACETransformer3DModel": {
+        "num_attention_heads": 2, "attention_head_dim": 12, "text_dim": 32, "ffn_dim": 32, "num_layers": 2,
+        "vace_layers": [0],
+    },
     "AutoencoderKLWan": {"base_dim": 3, "dim_mult": [1, 1, 1, 1], "num_res_blocks": 1},
 }  # fmt: skip
 # some tens of megabytes of activations and seconds of work on two cores

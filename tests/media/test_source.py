@@ -114,3 +114,24 @@ def test_a_file_that_ends_before_its_index_says_is_refused(tmp_path):
         assert error.code in ("media-frame-broken", "media-truncated")
     else:
         assert count < 40  # Matroska states no number of frames
+
+
+def test_a_cut_file_that_states_no_frames_is_found_by_its_duration(tmp_path):
+    """Matroska states a duration and no number of frames."""
+    import numpy as np
+
+    from cardfit.media.lossless import write_video
+
+    random = np.random.default_rng(4)
+    images = [random.integers(0, 255, (64, 64, 3), np.uint8) for _ in range(12)]
+    whole = tmp_path / "whole.mkv"
+    write_video(whole, images, 16)
+    footage = source.look(whole)
+    assert footage.frames is None and len(list(source.frames(footage))) == 12
+    cut = tmp_path / "cut.mkv"
+    cut.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    with pytest.raises(BadFile, match="states 12 frames and holds 5|6"):
+        list(source.frames(source.look(cut)))
+    (tmp_path / "empty.mp4").touch()
+    with pytest.raises(BadFile, match="neither a picture nor a video"):
+        source.look(tmp_path / "empty.mp4")

@@ -60,13 +60,13 @@ def test_a_record_of_the_first_version_is_read() -> None:
 
 
 def test_an_older_record_is_brought_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "VERSION", 3)
-    monkeypatch.setitem(files.UPGRADES, 1, lambda data: {"device": data.pop("on"), **data})
-    monkeypatch.setitem(files.UPGRADES, 2, lambda data: data)
+    monkeypatch.setattr(files, "VERSION", 4)
+    monkeypatch.setitem(files.UPGRADES, 2, lambda data: {"device": data.pop("on"), **data})
+    monkeypatch.setitem(files.UPGRADES, 3, lambda data: data)
     old = json.loads(files.text_of(make_record.record()))
     old["on"], old["version"] = old.pop("device"), 1
     found = files.parse(json.dumps(old), "here")
-    assert (found.device, found.version) == ("cpu", 3)
+    assert (found.device, found.version) == ("cpu", 4)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ def choose(
     headroom: Annotated[float, Parameter(help=say("help-choose-headroom"))] = 5.0,
     demand: Annotated[float | None, Parameter(help=say("help-choose-demand"))] = None,
     price: Annotated[float | None, Parameter(help=say("help-choose-price"))] = None,
+    min_ssim: Annotated[float | None, Parameter(help=say("help-choose-min-ssim"))] = None,
+    max_seam: Annotated[float | None, Parameter(help=say("help-choose-max-seam"))] = None,
     offers_file: Annotated[
         Path | None, Parameter(name="--offers-file", help=say("help-offers-file"))
     ] = None,
@@ -40,6 +42,8 @@ def choose(
     Try:
 
     cardfit choose --sweep sweep-0123456789ab
+
+    cardfit choose --sweep sweep-0123456789ab --min-ssim 0.97 --max-seam 6
 
     cardfit choose flux.1-dev --width 1024 --by price --demand 300
     """
@@ -55,6 +59,8 @@ def choose(
         headroom=headroom / 100,
         demand_per_hour=demand,
         price_per_hour=price,
+        min_ssim=min_ssim,
+        max_seam=max_seam,
         store=store,
         offers_file=offers_file,
     )

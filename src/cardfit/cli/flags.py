@@ -18,7 +18,15 @@ from pydantic import BaseModel
 
 from cardfit.errors import BadRequest
 from cardfit.messages import say
-from cardfit.request import DTYPES, QUANTIZATIONS, Dtype, Quantization, Request, Settings
+from cardfit.request import (
+    DTYPES,
+    QUANTIZATIONS,
+    UPSCALERS,
+    Dtype,
+    Quantization,
+    Request,
+    Settings,
+)
 from cardfit.request.read import read_plan_file, validate_request, validate_settings
 from cardfit.units import parse_bytes
 
@@ -32,7 +40,7 @@ DTYPE_ALIASES: dict[str, Dtype] = {
 ALIASES = {"num_inference_steps": ("--steps",)}
 PAIRED = frozenset({"dtype", "quantization"})
 # Flags that are given once for every item of a field.
-REPEATED = {"loras": "--lora"}
+REPEATED = {"loras": "--lora", "post": "--post"}
 EVERY = "*"
 
 
@@ -64,6 +72,8 @@ def _help(model: type[BaseModel], name: str) -> str:
         return say("help-quantization", {"allowed": ", ".join(QUANTIZATIONS)})
     if name == "loras":
         return say("help-lora")
+    if name == "post":
+        return say("help-post", {"allowed": ", ".join(UPSCALERS)})
     field = model.model_fields[name]
     words = field.description or name.replace("_", " ")
     default = field.default
@@ -123,6 +133,8 @@ def asked(
             settings[name] = parse(settings[name])
     if given := vars(request_flags).get("loras"):
         request["loras"] = loras(given)
+    if given := vars(request_flags).get("post"):
+        request["post"] = posts(given)
     return validate_request(request), validate_settings(settings)
 
 
@@ -194,6 +206,29 @@ def loras(tokens: Sequence[str]) -> list[dict[str, Any]]:
             else:
                 raise BadRequest("bad-lora", asked=token)
         found.append(fields)
+    return found
+
+
+def posts(tokens: Sequence[str]) -> list[dict[str, Any]]:
+    """The fields of a step after the pipeline from each of ``upscale=MODEL,tile=N,factor=N``. Raises BadRequest.
+
+    >>> posts(["upscale=realesrgan-x4plus,tile=512"])
+    [{'upscale': {'model': 'realesrgan-x4plus', 'tile': 512}}]
+    """
+    found = []
+    for token in tokens:
+        fields: dict[str, Any] = {}
+        for word in token.split(","):
+            name, _, value = word.strip().partition("=")
+            if name == "upscale" and "model" not in fields and value in UPSCALERS:
+                fields["model"] = value
+            elif name in ("tile", "factor") and value.isascii() and value.isdigit():
+                fields[name] = int(value[:9])
+            else:
+                raise BadRequest("bad-post", asked=token, allowed=", ".join(UPSCALERS))
+        if "model" not in fields:
+            raise BadRequest("bad-post", asked=token, allowed=", ".join(UPSCALERS))
+        found.append({"upscale": fields})
     return found
 
 

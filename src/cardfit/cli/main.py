@@ -41,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "diff": f"{_ROOM}.diff:diff",
     "readme": f"{_ROOM}.readme:readme",
     "compare": f"{_ROOM}.compare:compare",
+    "decode": f"{_ROOM}.decode:decode",
     "export": f"{_ROOM}.export:export",
     "codecs": f"{_ROOM}.codecs:codecs",
     "comfy": f"{_ROOM}.comfy:comfy",

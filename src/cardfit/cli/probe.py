@@ -24,6 +24,7 @@ def probe(
     offers_file: Annotated[
         Path | None, Parameter(name="--offers-file", help=say("help-offers-file"))
     ] = None,
+    codecs: Annotated[bool, Parameter(help=say("help-probe-codecs"), negative=())] = False,
     json: Annotated[bool, Parameter(name="--json", help=say("help-json"), negative=())] = False,
 ) -> int:
     """What this machine really is: card, link as trained and as fast, disk, limits, other tenants, container.
@@ -32,9 +33,10 @@ def probe(
 
     cardfit probe --against rtx-4090 --ram 64GB
 
-    cardfit probe --json
+    cardfit probe --codecs --json
     """
     from cardfit import verbs
+    from cardfit.report import codecs as codecs_page
     from cardfit.report import dump, out
     from cardfit.report import probe as page
 
@@ -46,5 +48,12 @@ def probe(
         disk_bytes=disk_bytes(disk),
         offers_file=offers_file,
     )
-    out.write(dump.one(found) if json else page.lines(found, out.style_of()))
+    if codecs:
+        with out.progress(quiet=json) as progress:
+            found = found.model_copy(update={"codecs": verbs.codecs(progress=progress)})
+    style = out.style_of()
+    out.write(dump.one(found) if json else page.lines(found, style))
+    if found.codecs is not None and not json:
+        out.write(["", *codecs_page.lines(found.codecs, style)])
+        out.remarks(codecs_page.notes(found.codecs, style))
     return 1 if found.less else 0

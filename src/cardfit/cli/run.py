@@ -41,7 +41,9 @@ def run(
     prompt: Annotated[str | None, Parameter(help=say("help-run-prompt"))] = None,
     negative_prompt: Annotated[str | None, Parameter(help=say("help-run-negative"))] = None,
     image: Annotated[list[Path] | None, Parameter(help=say("help-run-image"), negative=())] = None,
+    video: Annotated[Path | None, Parameter(help=say("help-run-video"))] = None,
     keep_inputs: Annotated[bool, _switch("help-run-keep-inputs")] = False,
+    keep_outputs: Annotated[bool, _switch("help-run-keep-outputs")] = False,
     resume: Annotated[str | None, Parameter(help=say("help-run-resume"))] = None,
     price: Annotated[float | None, Parameter(help=say("help-run-price"))] = None,
     store: Annotated[str | None, Parameter(help=say("help-store"))] = None,
@@ -73,7 +75,7 @@ def run(
             timeout_s=timeout,
         )
         more: dict[str, Any] = {"device": device, "repeats": repeats, "timeout_s": timeout}
-        more |= {"store": store, "watcher": live}
+        more |= {"store": store, "watcher": live, "keep_outputs": keep_outputs}
         if resume is not None:
             _, knobs = asked("-", request, settings)
             given = None if weights == "random" else Path(weights)
@@ -90,6 +92,7 @@ def run(
                 prompt=prompt,
                 negative_prompt=negative_prompt,
                 images=tuple(image or ()),
+                video=video,
                 keep_inputs=keep_inputs,
                 progress=progress,
                 **more,

@@ -32,6 +32,9 @@ def sweep(
     device: Annotated[str, Parameter(help=say("help-run-device"))] = "auto",
     repeats: Annotated[int, Parameter(help=say("help-run-repeats"))] = 1,
     timeout: Annotated[float | None, Parameter(help=say("help-run-timeout"))] = None,
+    reference: Annotated[str | None, Parameter(help=say("help-sweep-reference"))] = None,
+    min_ssim: Annotated[float | None, Parameter(help=say("help-choose-min-ssim"))] = None,
+    max_seam: Annotated[float | None, Parameter(help=say("help-choose-max-seam"))] = None,
     chart: Annotated[Path | None, Parameter(help=say("help-sweep-chart"))] = None,
     store: Annotated[str | None, Parameter(help=say("help-store"))] = None,
     json: Annotated[bool, Parameter(name="--json", help=say("help-json"), negative=())] = False,
@@ -44,9 +47,12 @@ def sweep(
 
     cardfit sweep sweep.yaml --weights ./FLUX.1-dev --chart sweep.html
 
+    cardfit sweep flux.1-dev --over vae_tiling=false,true --reference vae_tiling=false --min-ssim 0.97
+
     cardfit sweep wan2.1-t2v-14b --auto --timeout 1800
     """
     from cardfit import verbs
+    from cardfit.measure.choose import Limits
     from cardfit.measure.here import usable_bytes
     from cardfit.measure.sweep_file import SweepFile
     from cardfit.report import drawn, dump, out
@@ -55,6 +61,10 @@ def sweep(
 
     if chart is not None and chart.suffix.lower() not in drawn.ENDINGS:
         raise BadRequest("rent-bad-chart", asked=str(chart))
+    limits = Limits(min_ssim=min_ssim, max_seam=max_seam)
+    limits.check()
+    if limits != Limits() and reference is None:
+        raise BadRequest("sweep-limits-need-reference")
     axes = _axes(over or ())
     file = _asked(model, request, settings)
     if isinstance(file, SweepFile) and not (axes or file.sweep or auto):
@@ -71,16 +81,21 @@ def sweep(
             repeats=repeats,
             timeout_s=timeout,
             store=store,
+            reference=reference,
             progress=progress,
             watcher=Live(
                 progress, lambda text: out.remarks([text]), usable_bytes=usable_bytes(device)
             ),
         )
-    out.write(dump.one(found) if json else page.lines(found, out.style_of()))
+    out.write(dump.one(found) if json else page.lines(found, out.style_of(), limits))
     if chart is not None:
         page.write(found, chart)
         out.remarks([say("saved", {"file": chart})])
-    return 0 if any(row.outcome == "ok" for row in found.rows) else 1
+    return (
+        0
+        if any(row.outcome == "ok" and limits.broken_by(row.quality) is None for row in found.rows)
+        else 1
+    )
 
 
 def _asked(model: str, request: RequestFlags, settings: SettingsFlags) -> Any:

@@ -5,6 +5,7 @@ In: a record that kept its latents. Out: a new record that names it. Nothing is 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +25,9 @@ from cardfit.records.verbs import find
 from cardfit.request import Settings
 
 RANDOM = "random"
-_OF_DECODING = frozenset({"vae_tiling", "vae_tile", "vae_overlap", "vae_slicing"})
+_OF_DECODING = frozenset(
+    {"vae_tiling", "vae_tile", "vae_overlap", "vae_slicing", "decode_chunk_size", "dtype"}
+)
 
 
 def again(
@@ -36,38 +39,30 @@ def again(
     timeout_s: float | None,
     store: str | None,
     watcher: Watcher | None,
+    *,
+    latents: Sequence[Path] = (),
+    keep_outputs: bool = False,
 ) -> Record:
     """Decode the latents of an earlier run again, with other VAE settings, instead of sampling again.
 
-    ``settings`` go on top of the earlier ones. Raises BadRequest where no latents were kept or something else than the
-    VAE's settings is to change, BadFile.
+    ``settings`` go on top of the earlier ones. ``latents`` are files to take instead of the record's own. Raises
+    BadRequest where no latents were kept or something else than the VAE's settings is to change, BadFile.
     """
     before = record if isinstance(record, Record) else find(record, store)
-    if (
-        before.request is None
-        or before.settings is None
-        or before.model is None
-        or not before.latents
-    ):
+    folder = files.records_folder() / before.id
+    paths = list(latents) or [folder / name for name in before.latents]
+    if before.request is None or before.settings is None or before.model is None or not paths:
         raise BadRequest("resume-no-latents", record=before.id)
-    changed = (settings or Settings()).model_dump(exclude_unset=True)
-    other = sorted(set(changed) - _OF_DECODING)
-    if other:
-        raise BadRequest(
-            "resume-other-settings", names=", ".join(other), allowed=", ".join(sorted(_OF_DECODING))
-        )
-    paths = [files.records_folder() / before.id / name for name in before.latents]
     if missing := [path for path in paths if not path.is_file()]:
         raise BadFile("resume-latents-gone", path=str(missing[0]))
     if weights is None and before.weights.kind != RANDOM:
         raise BadRequest("resume-needs-weights", record=before.id, name=before.weights.name)
-    given = Settings.model_validate(before.settings.model_dump(exclude_unset=True) | changed)
-    given = given.model_copy(update={"offload": None})
     entry = load(before.model)
+    given = _on_top(before.settings, settings or Settings(), entry.vae.component)
     chosen = RANDOM if weights is None else weights
-    folder = None if chosen == RANDOM else located(chosen, entry, before.request.task)
-    if folder is not None:
-        entry, _ = with_folder(entry, folder, before.request.task, weights=True)
+    local = None if chosen == RANDOM else located(chosen, entry, before.request.task)
+    if local is not None:
+        entry, _ = with_folder(entry, local, before.request.task, weights=True)
     settings_allowed(entry, given)
     new = before.model_copy(
         update={
@@ -80,23 +75,41 @@ def again(
             "predicted": None,
             "repetitions": (),
             "latents": (),
+            "outputs": (),
+            "quality": None,
             "sweep": None,
             "cell": None,
-            "resumed": before.id,
+            "resumed": latents[0].name if latents else before.id,
             "notes": (),
         }
     )
+    keeper = Keeper(new.id, store)
     job = Job(
         model=entry,
         request=before.request,
         settings=given,
-        weights="random" if folder is None else "folder",
-        folder=None if folder is None else str(folder.resolve()),
+        weights="random" if local is None else "folder",
+        folder=None if local is None else str(local.resolve()),
         device=device,
         repeats=repeats,
-        resume=tuple(str(path) for path in paths),
+        outputs=str(keeper.folder) if keep_outputs else None,
+        resume=tuple(str(path.resolve()) for path in paths),
     )
-    return kept(job, new, Keeper(new.id, store), timeout_s, watcher)
+    return kept(job, new, keeper, timeout_s, watcher)
+
+
+def _on_top(before: Settings, changed: Settings, vae: str) -> Settings:
+    """``before`` with what ``changed`` says of the VAE. Raises BadRequest for anything else."""
+    fields = changed.model_dump(exclude_unset=True)
+    other = sorted(set(fields) - _OF_DECODING)
+    other += sorted(f"dtype {name}" for name in fields.get("dtype", {}) if name != vae)
+    if other:
+        raise BadRequest(
+            "resume-other-settings", names=", ".join(other), allowed=", ".join(sorted(_OF_DECODING))
+        )
+    fields["dtype"] = {**before.dtype, **fields.get("dtype", {})}
+    found = Settings.model_validate(before.model_dump(exclude_unset=True) | fields)
+    return found.model_copy(update={"offload": None})
 
 
 def kept(

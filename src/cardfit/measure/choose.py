@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from cardfit.errors import BadRequest
 from cardfit.measure.samples import headline, interval, repeats_for, steady
-from cardfit.records.models import OutcomeKind, Reason, Record
+from cardfit.records.models import OutcomeKind, Quality, Reason, Record
 from cardfit.request import ExactRequest, Settings
 
 SCHEMA = "cardfit.choice/1"
@@ -26,6 +26,37 @@ By = Literal["memory", "price", "seconds"]
 
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Limits(_Frozen):
+    """What an output may lose against its reference; ``None`` does not ask. ``max_seam`` is a score: 6 is a seam."""
+
+    min_ssim: float | None = None
+    max_seam: float | None = None
+
+    def check(self) -> None:
+        """Raise BadRequest for limits that cannot be meant."""
+        if self.min_ssim is not None and not -1 <= self.min_ssim <= 1:
+            raise BadRequest("choose-bad-ssim", asked=self.min_ssim)
+        if self.max_seam is not None and not 0 <= self.max_seam < math.inf:
+            raise BadRequest("choose-bad-seam", asked=self.max_seam)
+
+    def broken_by(self, quality: Quality | None) -> Reason | None:
+        """Why an output of ``quality`` does not pass; None where it does. One that was not compared does not."""
+        if self == ANY:
+            return None
+        if quality is None:
+            return Reason.of("choose-not-compared")
+        if self.min_ssim is not None and quality.ssim < self.min_ssim:
+            code = "choose-diverged" if quality.diverged else "choose-low-ssim"
+            return Reason.of(code, ssim=quality.ssim, asked=self.min_ssim)
+        seam = quality.seam_score
+        if self.max_seam is not None and seam is not None and seam > self.max_seam:
+            return Reason.of("choose-seam", seam=seam, asked=self.max_seam)
+        return None
+
+
+ANY = Limits()
 
 
 class Throughput(_Frozen):
@@ -50,6 +81,9 @@ class Candidate(_Frozen):
     seconds: float | None
     throughput: Throughput | None
     cost_per_output: Annotated[float | None, Field(description="USD")] = None
+    quality: Annotated[
+        Quality | None, Field(description="the worst of its records by SSIM; None: not compared")
+    ] = None
     passed: bool
     why: Reason
 
@@ -84,23 +118,27 @@ def choose(
     by: By = "memory",
     headroom: float = HEADROOM,
     demand_per_hour: float | None = None,
+    limits: Limits = ANY,
     usable: Callable[[Record], int | None] = lambda _record: None,
     price_per_hour: Callable[[str], float | None] = lambda _card: None,
 ) -> Choice:
     """The smallest configuration among ``records`` of one request that passed in every run of it.
 
     ``headroom`` is the share of usable bytes that is to stay free; a candidate whose usable bytes nobody knows passes
-    by having run. ``by`` orders those that passed: least memory, least cost of an output, or least time. Raises
-    BadRequest for records of several requests, none, or figures that cannot be meant.
+    by having run. ``limits`` are for the output: one that was never compared does not pass them. ``by`` orders those
+    that passed: least memory, least cost of an output, or least time. Raises BadRequest for records of several
+    requests, none, or figures that cannot be meant.
     """
     _check(records, headroom, demand_per_hour)
+    limits.check()
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         assert record.settings is not None
         key = (record.settings.model_dump_json(), record.machine.card or record.device)
         groups.setdefault(key, []).append(record)
     made = [
-        _candidate(each, on, headroom, usable, price_per_hour) for (_, on), each in groups.items()
+        _candidate(each, on, headroom, _asked(limits, each, records), usable, price_per_hour)
+        for (_, on), each in groups.items()
     ]
     candidates = tuple(sorted(made, key=lambda each: (not each.passed, _rank(each, by))))
     passed = [each for each in candidates if each.passed]
@@ -144,6 +182,12 @@ def _check(records: Sequence[Record], headroom: float, demand: float | None) -> 
         raise BadRequest("choose-several", count=len(asked))
 
 
+def _asked(limits: Limits, records: Sequence[Record], every: Sequence[Record]) -> Limits:
+    """``limits``, or none for what the others were held against."""
+    references = {record.quality.reference for record in every if record.quality is not None}
+    return ANY if any(record.id in references for record in records) else limits
+
+
 def _without_seed(request: ExactRequest) -> str:
     return request.model_dump_json(exclude={"seed"})
 
@@ -152,6 +196,7 @@ def _candidate(
     records: Sequence[Record],
     on: str,
     headroom: float,
+    limits: Limits,
     usable: Callable[[Record], int | None],
     price: Callable[[str], float | None],
 ) -> Candidate:
@@ -162,6 +207,11 @@ def _candidate(
     outcomes = tuple(record.outcome.kind for record in records)
     free = None if peak is None or not room else 1 - peak / room
     passed, why = _passes(outcomes, free, headroom)
+    compared = [record.quality for record in records if record.quality is not None]
+    lost = next(filter(None, map(limits.broken_by, compared)), None)
+    lost = lost if compared else limits.broken_by(None)
+    if passed and lost is not None:
+        passed, why = False, lost
     found = _throughput(_times(records), _batch(records[0]))
     rate = price(on)
     cost = None if rate is None or found is None else rate / found.per_hour
@@ -176,6 +226,7 @@ def _candidate(
         seconds=None if found is None else SECONDS_PER_HOUR * _batch(records[0]) / found.per_hour,
         throughput=found,
         cost_per_output=cost,
+        quality=min(compared, key=lambda each: each.ssim, default=None),
         passed=passed,
         why=why,
     )

@@ -13,7 +13,7 @@ from cardfit.cards import usable
 from cardfit.errors import BadRequest
 from cardfit.library.load import load
 from cardfit.library.rules import resolve
-from cardfit.measure.choose import HEADROOM, By, Choice
+from cardfit.measure.choose import HEADROOM, By, Choice, Limits
 from cardfit.measure.choose import choose as choose_among
 from cardfit.offers import load as load_offers
 from cardfit.records.models import Record
@@ -30,14 +30,17 @@ def choose(
     headroom: float = HEADROOM,
     demand_per_hour: float | None = None,
     price_per_hour: float | None = None,
+    min_ssim: float | None = None,
+    max_seam: float | None = None,
     store: str | None = None,
     offers_file: Path | None = None,
 ) -> Choice:
     """The smallest measured configuration of one request that passed, and how many cards ``demand_per_hour`` takes.
 
     The records are those of ``sweep``, those of ``request`` (open fields count as asked), or those handed in.
-    ``price_per_hour`` in USD stands in for the offers' cheapest. Raises BadRequest for no records or those of several
-    requests, InputError for a request that cannot be made.
+    ``price_per_hour`` in USD stands in for the offers' cheapest. ``min_ssim`` and ``max_seam`` are limits for the
+    output against its reference, as `compare`, `decode` or a sweep with a reference kept it in the records.
+    Raises BadRequest for no records or those of several requests, InputError for a request that cannot be made.
     """
     found = tuple(records) if records is not None else _records(request, sweep, store)
     catalog = load_cards()
@@ -73,6 +76,7 @@ def choose(
         by=by,
         headroom=headroom,
         demand_per_hour=demand_per_hour,
+        limits=Limits(min_ssim=min_ssim, max_seam=max_seam),
         usable=room,
         price_per_hour=price,
     )

@@ -19,7 +19,12 @@ MAX_CHARACTERS = 100_000  # of a prompt
 
 
 def inputs_of(
-    prompt: str | None, negative_prompt: str | None, images: Sequence[Path], *, keep: bool
+    prompt: str | None,
+    negative_prompt: str | None,
+    images: Sequence[Path],
+    video: Path | None = None,
+    *,
+    keep: bool,
 ) -> Inputs:
     """Hashes of what goes in. Raises BadRequest, and BadFile for a picture that cannot be read."""
     if len(images) > MAX_PICTURES:
@@ -31,7 +36,7 @@ def inputs_of(
         prompt_sha256=_hash(prompt),
         prompt_characters=None if prompt is None else len(prompt),
         negative_prompt_sha256=_hash(negative_prompt),
-        pictures=tuple(_picture(path) for path in images),
+        pictures=(*(_picture(path) for path in images), *_video(video)),
         prompt=prompt if keep else None,
         negative_prompt=negative_prompt if keep else None,
     )
@@ -39,6 +44,20 @@ def inputs_of(
 
 def _hash(text: str | None) -> str | None:
     return None if text is None else hashlib.sha256(text.encode()).hexdigest()
+
+
+def _video(path: Path | None) -> tuple[Picture, ...]:
+    """Footage by the bytes of its file, or of its files where it is a folder of frames."""
+    if path is None:
+        return ()
+    from cardfit.media import source
+
+    footage, found = source.look(path), hashlib.sha256()
+    for file in source.frame_files(path) if path.is_dir() else (path,):
+        with file.open("rb") as stream:
+            while part := stream.read(MIB):
+                found.update(part)
+    return (Picture(sha256=found.hexdigest(), width=footage.width, height=footage.height),)
 
 
 def _picture(path: Path) -> Picture:

@@ -15,7 +15,17 @@ from cardfit.records.models import WeightsKind
 from cardfit.request import ExactRequest, Settings
 
 EventName = Literal[
-    "refused", "ready", "phase", "stage", "step", "latents", "repetition", "failed", "note", "done"
+    "refused",
+    "ready",
+    "phase",
+    "stage",
+    "step",
+    "latents",
+    "outputs",
+    "repetition",
+    "failed",
+    "note",
+    "done",
 ]
 
 
@@ -37,7 +47,9 @@ class Job(BaseModel):
     prompt: str | None = None
     negative_prompt: str | None = None
     images: tuple[str, ...] = ()
+    video: Annotated[str | None, Field(description="footage of a video-to-video run")] = None
     latents: Annotated[str | None, Field(description="folder for latents; None: not kept")] = None
+    outputs: Annotated[str | None, Field(description="folder for outputs; None: not kept")] = None
     resume: Annotated[tuple[str, ...], Field(description="latents to decode instead")] = ()
 
 

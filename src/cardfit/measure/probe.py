@@ -24,6 +24,7 @@ from cardfit.cards import Card
 from cardfit.cards import detect as detecting
 from cardfit.errors import BadFile, MissingExtra
 from cardfit.measure.here import here
+from cardfit.media.codecs import Codecs
 from cardfit.offers import Offer
 from cardfit.records.models import Machine, Reason
 from cardfit.units import MIB, human_bytes
@@ -94,6 +95,7 @@ class Probe(_Frozen):
     disk_read_bytes_per_s: float | None
     silent: dict[str, Reason]
     against: tuple[Finding, ...] = ()
+    codecs: Annotated[Codecs | None, Field(description="as `cardfit codecs`, where asked")] = None
     seconds: float
 
     @property

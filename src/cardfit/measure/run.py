@@ -187,6 +187,8 @@ class _Run:
                 self._show()
             case "latents":
                 self._update(latents=(*self.record.latents, data["file"]))
+            case "outputs":
+                self._update(outputs=tuple(data["files"]))
             case "note":
                 self._note(Reason.of(data["code"], **data["args"]))
             case "repetition":

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cardfit.errors import BadRequest, CardfitError, MissingExtra
 from cardfit.measure.samples import headline
 from cardfit.records import files
-from cardfit.records.models import OutcomeKind, Predicted, Reason, Record
+from cardfit.records.models import OutcomeKind, Predicted, Quality, Reason, Record
 from cardfit.request import ExactRequest, Request, Settings
 
 SCHEMA = "cardfit.sweep/1"
@@ -46,6 +46,9 @@ class SweepRow(BaseModel):
     seconds: Annotated[float | None, Field(description="mean of the steady repetitions")] = None
     repeats: int = 0
     predicted_bytes: int | None = None
+    quality: Annotated[
+        Quality | None, Field(description="against the sweep's reference; None: not compared")
+    ] = None
     skipped: Reason | None = None
 
 
@@ -75,6 +78,7 @@ class Cell:
 
 
 Run = Callable[[Cell], Record]
+Judge = Callable[[Cell, Record], Record]
 
 
 def sweep_id(model: str, cells: Sequence[Cell]) -> str:
@@ -93,18 +97,22 @@ def sweep(
     cells: Sequence[Cell],
     run: Run,
     *,
+    first: str | None = None,
+    judge: Judge = lambda _cell, record: record,
     said: Callable[[Sweep], None] = lambda _state: None,
 ) -> Sweep:
     """Run every cell that has no finished record yet. Raises BadRequest where the sweep runs already.
 
-    ``said`` is called after every cell. What a cell refuses (a setting that cannot be turned here) is its reason.
+    ``first`` is the key of a cell that runs before the others, as their reference does; ``judge`` is handed every
+    record that ended well and returns it with its quality. ``said`` is called after every cell.
+    What a cell refuses (a setting that cannot be turned here) is its reason.
     """
     with _alone(name):
         before = finished(name)
         rows: dict[str, SweepRow] = {}
         failed: list[tuple[Predicted, OutcomeKind]] = []
         ran = kept = 0
-        for cell in sorted(cells, key=_need):
+        for cell in sorted(cells, key=lambda each: (each.key != first, _need(each))):
             record = before.get(cell.key)
             if record is not None:
                 kept += 1
@@ -120,6 +128,8 @@ def sweep(
                     rows[cell.key] = _row(cell, None, Reason.of("sweep-refused", why=str(error)))
                     continue
                 ran += 1
+            if record.ok:
+                record = judge(cell, record)
             if cell.predicted is not None and record.outcome.kind in _OVER:
                 failed.append((cell.predicted, record.outcome.kind))
             rows[cell.key] = _row(cell, record, None)
@@ -172,6 +182,7 @@ def _row(cell: Cell, record: Record | None, skipped: Reason | None) -> SweepRow:
         seconds=seen.seconds,
         repeats=seen.repeats,
         predicted_bytes=predicted,
+        quality=record.quality,
     )
 
 

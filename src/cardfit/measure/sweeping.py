@@ -13,6 +13,7 @@ from typing import Any
 
 from cardfit.errors import BadRequest
 from cardfit.measure.again import RANDOM, check
+from cardfit.measure.against import Against
 from cardfit.measure.edge import near_the_edge
 from cardfit.measure.here import Here, here
 from cardfit.measure.run import Watcher
@@ -20,6 +21,7 @@ from cardfit.measure.sweep import Cell, Sweep, sweep_id
 from cardfit.measure.sweep import sweep as run_cells
 from cardfit.measure.sweep_file import SweepFile, cells, read_sweep_file
 from cardfit.measure.verbs import Progress, asked, predict_run, run
+from cardfit.quality.verbs import needed
 from cardfit.records.models import Predicted, Record, Weights
 from cardfit.request import ExactRequest, Request, Settings
 
@@ -40,6 +42,7 @@ def sweep(
     timeout_s: float | None = None,
     store: str | None = None,
     predict: bool = True,
+    reference: str | None = None,
     progress: Progress | None = None,
     watcher: Watcher | None = None,
     said: Callable[[Sweep], None] = lambda _state: None,
@@ -47,10 +50,14 @@ def sweep(
     """Measure every combination of ``axes`` (or of a sweep's file), each in its own child, and go on where it ended.
 
     ``auto`` takes the settings that the prediction puts near the card's edge. Asked again after any end, a sweep runs
-    only what has no finished record. ``timeout_s`` is for each run. Raises as `run` does; BadRequest for axes that
-    cannot be meant and for a sweep that runs already.
+    only what has no finished record. ``timeout_s`` is for each run. ``reference`` names one cell by its values
+    (``offload=none,vae_tiling=false``) or an earlier record: outputs are kept then, and each is compared with the
+    reference's when its cell has run. Raises as `run` does; BadRequest for axes that cannot be meant, a reference that
+    is none, and a sweep that runs already.
     """
     check(repeats, timeout_s, device)
+    if reference is not None:
+        needed()
     file = _file(request, settings, axes)
     machine = here(device)
 
@@ -61,13 +68,19 @@ def sweep(
         if predict:
             found, _ = predict_run(entry, exact, given, machine, progress)
         return Cell(
-            wanted, exact, given, values, key_of(exact, given, from_, device, repeats), found
+            wanted,
+            exact,
+            given,
+            values,
+            key_of(exact, given, from_, device, repeats, outputs=reference is not None),
+            found,
         )
 
     combinations = _auto(file, machine, weights, configs, progress) if auto else cells(file)
     every = [cell_of(each) for each in combinations]
     model = every[0].exact.model
     title = name or sweep_id(model, every)
+    against = None if reference is None else Against.of(reference, every, store)
 
     def one(cell: Cell) -> Record:
         return run(
@@ -80,20 +93,29 @@ def sweep(
             timeout_s=timeout_s,
             store=store,
             predict=predict,
+            keep_outputs=against is not None,
             sweep=title,
             cell=cell.key,
             watcher=watcher,
         )
 
-    return run_cells(title, model, every, one, said=said)
+    if against is None:
+        return run_cells(title, model, every, one, said=said)
+    return run_cells(title, model, every, one, first=against.cell, judge=against.judge, said=said)
 
 
 def key_of(
-    request: ExactRequest, settings: Settings, weights: Weights, device: str, repeats: int
+    request: ExactRequest,
+    settings: Settings,
+    weights: Weights,
+    device: str,
+    repeats: int,
+    *,
+    outputs: bool = False,
 ) -> str:
-    """What makes two runs the same cell."""
+    """What makes two runs the same cell; one that kept its output is another than one that did not."""
     parts = [each.model_dump(mode="json") for each in (request, settings, weights)]
-    text = json.dumps([*parts, device, repeats], sort_keys=True)
+    text = json.dumps([*parts, device, repeats, *(["outputs"] if outputs else [])], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 

@@ -49,7 +49,9 @@ def run(
     prompt: str | None = None,
     negative_prompt: str | None = None,
     images: Sequence[Path] = (),
+    video: Path | None = None,
     keep_inputs: bool = False,
+    keep_outputs: bool = False,
     store: str | None = None,
     predict: bool = True,
     sweep: str | None = None,
@@ -70,7 +72,8 @@ def run(
     """
     check(repeats, timeout_s, device)
     if resume is not None:
-        return again(resume, settings, weights, device, repeats, timeout_s, store, watcher)
+        earlier = (resume, settings, weights, device, repeats, timeout_s, store, watcher)
+        return again(*earlier, keep_outputs=keep_outputs)
     if request is None:
         raise BadRequest("run-model-or-resume")
     chosen = weights or RANDOM
@@ -88,7 +91,7 @@ def run(
         request=exact,
         settings=given,
         weights=from_,
-        inputs=inputs_of(prompt, negative_prompt, images, keep=keep_inputs),
+        inputs=inputs_of(prompt, negative_prompt, images, _footage(exact, video), keep=keep_inputs),
         versions={"cardfit": files.cardfit_version()},
         device=device,
         machine=machine.machine,
@@ -112,7 +115,9 @@ def run(
         prompt=prompt,
         negative_prompt=negative_prompt,
         images=tuple(str(path.resolve()) for path in images),
+        video=None if video is None else str(video.resolve()),
         latents=str(keeper.folder),
+        outputs=str(keeper.folder) if keep_outputs else None,
     )
     return kept(job, record, keeper, timeout_s, watcher)
 
@@ -139,6 +144,20 @@ def asked(
             Reason.of("folder-differs", model=entry.id, components=", ".join(from_.differs))
         )
     return entry, exact, settings, tuple(said), from_
+
+
+def _footage(exact: ExactRequest, video: Path | None) -> Path | None:
+    """``video``, looked at before anything is loaded. Raises BadRequest, BadFile, MissingExtra."""
+    if video is None:
+        return None
+    if exact.task != "video-to-video":
+        raise BadRequest("run-video-not-taken", model=exact.model, task=exact.task)
+    from cardfit.media import source
+
+    found = source.look(video)
+    if found.frames is not None and found.frames < exact.num_frames:
+        raise BadRequest("ingest-too-short", path=video, found=found.frames, asked=exact.num_frames)
+    return video
 
 
 def predict_run(

@@ -27,8 +27,10 @@ FORMATS = frozenset(
     "mov mp4 matroska webm avi gif apng mpegts mpeg flv ogg nut ivf asf yuv4mpegpipe h264 hevc obu "
     "png_pipe jpeg_pipe webp_pipe bmp_pipe tiff_pipe".split()
 )
+OPTIONS = {"protocol_whitelist": "file", "max_streams": "64"}
 # One frame more or less than the header says is common: edit lists hide some.
 _SLACK_FRAMES = 2
+_SLACK_S = 0.1  # beside those frames, where a file states no frames and a duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +143,32 @@ def frames(footage: Footage) -> Iterator[Any]:
 def _decoded(path: Path, footage: Footage) -> Iterator[Any]:
     av = load_av()
     count = 0
+    end_s: float | None = None
     with opened(path) as container:
         try:
             for frame in container.decode(video=0):
                 check_frame(frame, path, count, footage)
+                end_s = frame.time
                 yield frame
                 count += 1
         except av.error.FFmpegError as error:
             raise BadFile("media-frame-broken", path=path, frame=count, why=_why(error)) from None
+        stated_s = _stated_s(container)
+    if footage.frames is None and footage.fps and stated_s is not None and end_s is not None:
+        short_s = stated_s - end_s - 1 / footage.fps
+        if short_s > _SLACK_FRAMES / footage.fps + _SLACK_S:
+            stated = round(stated_s * footage.fps)
+            raise BadFile("media-truncated", path=path, stated=stated, found=count)
+
+
+def _stated_s(container: Any) -> float | None:
+    """The seconds that the header states of the pictures; None where it does not, or means the sound too."""
+    stream = container.streams.video[0]
+    if stream.duration is not None and stream.time_base is not None:
+        return float(stream.duration * stream.time_base)
+    if container.duration is None or container.streams.audio:
+        return None
+    return float(container.duration) / 1_000_000
 
 
 def check_frame(frame: Any, path: Path, number: int, footage: Footage) -> None:
@@ -176,11 +196,11 @@ def opened(path: Path) -> Iterator[Any]:
     """The PyAV container of one file, checked. Raises BadFile."""
     av = load_av()
     try:
+        if path.stat().st_size == 0:
+            raise BadFile("media-not-footage", path=path, why="0 B")
         with path.open("rb") as stream:
             try:
-                container = av.open(
-                    stream, mode="r", options={"protocol_whitelist": "file", "max_streams": "64"}
-                )
+                container = av.open(stream, mode="r", options=OPTIONS)
             except (av.error.FFmpegError, ValueError) as error:
                 raise BadFile("media-not-footage", path=path, why=_why(error)) from None
             with container:

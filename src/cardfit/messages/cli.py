@@ -55,5 +55,12 @@ TEXTS: dict[str, str] = {
     "help-lora": N_(
         "an adapter laid over the denoiser, by its rank: 32, 32:fused or 32:float32; give the flag once for each"
     ),
+    "bad-post": N_(
+        "--post {asked}: give upscale=MODEL, then tile=N (pixels of its input) or factor=N if you like: "
+        "--post upscale=realesrgan-x4plus,tile=512. Models: {allowed}"
+    ),
+    "help-post": N_(
+        "a step after the pipeline: upscale=MODEL,tile=N,factor=N; models: {allowed}; give the flag once for each"
+    ),
     "help-quantization": N_("COMPONENT=SCHEME, schemes: {allowed}; can be repeated"),
 }

@@ -23,6 +23,11 @@ TEXTS: dict[str, str] = {
     "run-not-settable": N_(
         "{what} {asked}: cardfit cannot set this on a real pipeline yet. Plan with it, and measure without"
     ),
+    "run-video-not-taken": N_(
+        "--video: {model} was asked for {task}, which takes no footage. Models that do: cardfit models --task "
+        "video-to-video"
+    ),
+    "run-ingested": N_("{frames} frames of footage read by {engine} in {seconds:g} s"),
     "run-too-many-images": N_("{found} pictures: a run takes up to {allowed}"),
     "run-long-prompt": N_("a prompt of {found} characters: up to {allowed} are taken"),
     "run-image-too-large": N_("{path} is larger than {limit}"),
@@ -66,6 +71,59 @@ TEXTS: dict[str, str] = {
     "run-latents-not-kept": N_(
         "the latents could not be kept: {why}. A decode that fails means sampling again"
     ),
+    "run-outputs-not-kept": N_("the output could not be kept: {why}. It cannot be compared later"),
+    # what an output may lose
+    "choose-bad-ssim": N_("--min-ssim {asked}: SSIM is from -1 to 1, as in --min-ssim 0.97"),
+    "choose-bad-seam": N_("--max-seam {asked}: give a score from 0 up; 6 is called a seam"),
+    "choose-not-compared": N_(
+        "its output was never compared: sweep with --reference, or cardfit compare REFERENCE RECORD"
+    ),
+    "choose-low-ssim": N_("SSIM {ssim:.4f}, asked for {asked:g}"),
+    "choose-diverged": N_(
+        "SSIM {ssim:.4f}, asked for {asked:g}: another picture than the reference, which SSIM cannot judge"
+    ),
+    "choose-seam": N_("a seam of score {seam:.1f}, asked for at most {asked:g}"),
+    "sweep-limits-need-reference": N_(
+        "--min-ssim and --max-seam need --reference: the cell or record that outputs are held against"
+    ),
+    "sweep-bad-reference": N_(
+        "--reference {asked}: {found} cells have these values. Name enough of the axes to mean one"
+    ),
+    # decodes of the same latents
+    "decode-bad-words": N_("--vae {asked}: {word} is not known. Join with commas: {allowed}"),
+    "decode-bad-number": N_("--vae {asked}: {field}: {why}"),
+    "decode-bad-overlap": N_("--vae {asked}: an overlap is smaller than its tile"),
+    "decode-too-many": N_("{found} settings: one call takes up to {allowed}"),
+    "decode-model-alone": N_("--model is for a latents file; a record names its model itself"),
+    "decode-needs-model": N_("{path} does not say which model it is of: name it with --model"),
+    "decode-other-latents": N_(
+        "{path} holds latents of {shape}; {model} has {channels} channels. Name the model that made them"
+    ),
+    "decode-reference-tiled": N_(
+        "the VAE of {model} was trained in tiles: its own tiles are the reference, one piece is not"
+    ),
+    "decode-no-reference": N_(
+        "the reference could not be decoded here, so nothing was compared. Decode it where there is room, for example "
+        "with --reference-device cpu"
+    ),
+    "decode-refused": N_("not decoded: {why}"),
+    "decode-not-compared": N_("not compared: {why}"),
+    "decode-progress": N_("decode {at} of {count}: {words}"),
+    "run-label-quality": N_("picture"),
+    "run-quality": N_("SSIM {ssim:.4f} against {reference}"),
+    "run-quality-seam": N_("strongest seam {score:.1f}"),
+    "run-quality-diverged": N_("another picture"),
+    "decode-head": N_("{model}: latents of {latents}, {count} decodes"),
+    "decode-col-words": N_("decode"),
+    "decode-col-psnr": N_("PSNR"),
+    "decode-col-ssim": N_("SSIM"),
+    "decode-col-flip": N_("FLIP"),
+    "decode-col-seam": N_("seams"),
+    "decode-col-edge": N_("edges"),
+    "decode-is-reference": N_("reference"),
+    "decode-identical": N_("identical"),
+    "decode-worst-seam": N_("{words}: the strongest seam, against the reference"),
+    "decode-title": N_("Decodes of the same latents"),
     # outcomes
     "run-cut-off": N_("whoever recorded it was stopped before the run had ended"),
     "run-interrupted": N_("interrupted from the keyboard"),
@@ -361,6 +419,27 @@ TEXTS: dict[str, str] = {
         "Charts need {package}, which is not installed. Install it: pip install 'cardfit[web]'"
     ),
     # help
+    "help-decode-source": N_(
+        "id or path of a record that kept its latents, or one of its latents files"
+    ),
+    "help-decode-vae": N_(
+        "a decode in words: full, tiled, sliced, tile=256,overlap=64, chunk=8, float32, joined with commas; can be "
+        "repeated; left out, the usual ones of the model"
+    ),
+    "help-decode-model": N_("the model of a latents file"),
+    "help-decode-reference-device": N_("where the reference is decoded, if not on --device"),
+    "help-probe-codecs": N_("try every video encoder and decoder too, as cardfit codecs does"),
+    "help-run-video": N_("footage of a video-to-video run: a video or a folder of frames"),
+    "help-run-keep-outputs": N_(
+        "keep the output as a lossless file beside the record, to be compared"
+    ),
+    "help-sweep-reference": N_(
+        "one cell by its values, as in vae_tiling=false, or a record's id: keep outputs and compare each with it"
+    ),
+    "help-choose-min-ssim": N_("least SSIM of the output against its reference, 0 to 1"),
+    "help-choose-max-seam": N_(
+        "highest seam score against the reference; from 6 on it is called a seam"
+    ),
     "help-sweep-over": N_("FIELD=VALUE,VALUE: go through these values; can be repeated"),
     "help-sweep-auto": N_("go through the settings whose predicted need is near what the card has"),
     "help-sweep-name": N_("name of the sweep, under which it goes on"),

@@ -3,6 +3,13 @@
 from cardfit.messages.mark import N_
 
 TEXTS: dict[str, str] = {
+    "ingest-too-short": N_(
+        "{path} has {found} frames and the run takes {asked}. Give longer footage, or fewer frames with --num-frames"
+    ),
+    "ingest-no-nvdec": N_(
+        "{path} cannot be decoded on a card here ({why}). Leave the engine open: the processor decodes it. "
+        "cardfit codecs says what this machine can do"
+    ),
     "media-needs-av": N_(
         "Pictures and videos need {package}, which is not installed. Install it: pip install 'cardfit[quality]'"
     ),

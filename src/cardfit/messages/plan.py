@@ -56,6 +56,44 @@ TEXTS: dict[str, str] = {
         "The files and outputs take {need} of disk, and {free} are free here. Fine if the model is "
         "downloaded already."
     ),
+    "plan-quality-measured": N_(
+        "The order of these lossy settings is by what your own records measured them to cost, in SSIM: {knobs}."
+    ),
+    "plan-over-post": N_("what comes after the pipeline takes {peak} of {usable}"),
+    "plan-try-post-tile": N_("give the upscaler a tile, or a smaller one: upscale=MODEL,tile=256"),
+    "plan-post-after": N_(
+        "What comes after the pipeline is counted alone on the card: let the pipeline go first (del pipe, then "
+        "torch.cuda.empty_cache()), or its weights count too. It is traced at fp16, one frame at a time; "
+        "--as code leaves it out."
+    ),
+    "plan-post-untiled": N_(
+        "{model} takes whole frames: upscale=MODEL,tile=N makes its peak small and costs a few percent of its time."
+    ),
+    "plan-post-resize": N_(
+        "A factor that is not the network's own is a resize on the host afterwards: memory and time are the network's."
+    ),
+    "plan-post-unknown": N_(
+        "What comes after the pipeline is not in these figures: tracing it needs {package}. "
+        "Install it: pip install 'cardfit[trace]'"
+    ),
+    "plan-no-encoder": N_(
+        "No {codec} encoder on {cards}: there the export fails after the sampling. Export on the processor instead, "
+        "--export {codec}: about {seconds} for {frames} frames."
+    ),
+    "plan-encoder-unknown": N_(
+        "Nobody has said whether {cards} encode {codec}: cardfit codecs tries it on the machine."
+    ),
+    "plan-export-image": N_(
+        "--export {codec} is for videos, and this makes a picture: it was left out."
+    ),
+    "plan-export-small": N_(
+        "Exporting on the processor takes about {seconds}, {percent} % of the shortest run here: an encoder on the "
+        "card would save nothing worth having."
+    ),
+    "plan-export-matters": N_(
+        "Exporting on the processor takes about {seconds}, {percent} % of the shortest run here: an encoder on the "
+        "card (nvenc-{codec}) is worth having, or export while the next output is sampled."
+    ),
     "plan-bnb-version": N_(
         "Model offload of 8-bit weights needs bitsandbytes 0.48 and transformers 4.58 or later: with "
         "older ones diffusers leaves those components on the card throughout."

@@ -77,6 +77,17 @@ TEXTS: dict[str, str] = {
     "quality-edges-empty": N_(
         "no chunk edge can be judged: the clip has too few frames beside the edges"
     ),
+    "quality-no-output": N_(
+        "record {record} kept no output. Measure it again with --keep-outputs, or compare files"
+    ),
+    "quality-output-gone": N_("the output that the record names is gone: {path}. Measure it again"),
+    "quality-first-clip": N_("of {count} clips of a batch the first was compared"),
+    "quality-other-request": N_(
+        "the two records were asked for different things ({names}): what differs in the picture is not the settings' "
+        "doing alone"
+    ),
+    "quality-other-inputs": N_("the two records had different prompts or input pictures"),
+    "quality-other-weights": N_("the two records had different weights"),
     "quality-progress": N_("{frames} frames compared"),
     # the page
     "quality-head": N_("{candidate} against {reference}"),
@@ -137,8 +148,12 @@ TEXTS: dict[str, str] = {
         "the worst seam in the middle, contrast stretched: mean of all frames"
     ),
     # help
-    "help-compare-reference": N_("picture, folder of frames or video to compare with"),
-    "help-compare-candidate": N_("picture, folder of frames or video to judge"),
+    "help-compare-reference": N_(
+        "picture, folder of frames, video, or record that kept its output, to compare with"
+    ),
+    "help-compare-candidate": N_(
+        "picture, folder of frames, video, or record that kept its output, to judge"
+    ),
     "help-compare-tile": N_("side of a VAE tile in pixels: look for seams on that grid"),
     "help-compare-overlap": N_("overlap of tiles in pixels"),
     "help-compare-lines-x": N_("columns at which tiles meet, as in 192,384: instead of --tile"),

@@ -8,7 +8,7 @@ hold only by freeing the cache, and cards without rates; without a price cards a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from cardfit.cards.card import Card
 from cardfit.errors import Note
 from cardfit.messages import say
 from cardfit.plan import attention
@@ -23,7 +24,8 @@ from cardfit.plan.answer import ModelRow, Money, OfferRow, Price, Said, Seconds,
 from cardfit.plan.bill import Use
 from cardfit.plan.grid import FITS, TIGHT, UNSURE, on_targets, verdict_of
 from cardfit.plan.knobs import Candidate, Knobs, settings_text
-from cardfit.plan.make import Facts, Progress, question_of
+from cardfit.plan.make import NO_CARDS, NOTHING_AFTER, Facts, Progress, question_of
+from cardfit.plan.post import After
 from cardfit.plan.rows import Question, Timer, host_of, offered, seconds_of
 from cardfit.plan.search import Estimates, judge_on
 from cardfit.plan.target import Target
@@ -97,6 +99,8 @@ def make_front(
     currency: str | None = None,
     use: Use | None = None,
     timer: Timer | None = None,
+    after: After = NOTHING_AFTER,
+    catalog: Mapping[str, Card] = NO_CARDS,
     progress: Progress | None = None,
 ) -> Front:
     """The front over ``targets``; the arguments are those of `cardfit.plan.make.make`."""
@@ -110,6 +114,7 @@ def make_front(
         currency=currency,
         use=use or Use(),
         timer=timer,
+        after=after.over,
     )
     able = [each for each in targets if _able(each, question)]
     pairs = _holding(able, question, progress)
@@ -172,9 +177,11 @@ def _comparable(row: FrontRow, currency: str | None) -> bool:
 
 def _able(target: Target, question: Question) -> bool:
     """Whether a verdict can be given and the card computes what the model takes."""
-    known = target.unverified is None and target.usable is not None
+    usable = target.usable
+    if target.unverified is not None or usable is None or question.after(usable) is not None:
+        return False
     computes = target.has_bfloat16 or not question.bfloat16
-    return known and computes and not attention.refuses_flash(question.given, target)
+    return computes and not attention.refuses_flash(question.given, target)
 
 
 def _holding(

@@ -14,6 +14,7 @@ from itertools import product
 
 from cardfit.messages import say
 from cardfit.plan.answer import Price
+from cardfit.records.costs import lossy_knobs
 from cardfit.request import OFFLOADS, Offload, Quantization, Settings
 from cardfit.trace.stream import Trace
 
@@ -84,6 +85,7 @@ class Knobs:
     always_tiled: bool = False
     num_frames: int = 1
     batch: int = 1
+    measured: tuple[tuple[str, float], ...] = ()  # knob -> share of SSIM it cost (`records.costs`)
 
     def quantized(self, scheme: Quantization) -> dict[str, Quantization]:
         """The components that ``scheme`` is tried on."""
@@ -189,7 +191,20 @@ def candidates(given: Settings, knobs: Knobs) -> tuple[Candidate, ...]:
             }
         )
         found.append(Candidate(settings, price_of(settings, knobs), _cost(settings)))
-    return tuple(sorted(found, key=lambda each: each.cost))
+    return by_measured_cost(tuple(sorted(found, key=lambda each: each.cost)), knobs)
+
+
+def by_measured_cost(found: tuple[Candidate, ...], knobs: Knobs) -> tuple[Candidate, ...]:
+    """``found`` with the candidates whose lossy knobs were all measured in the order of what these cost the picture.
+
+    They trade places among themselves: what was not measured stays where the rule puts it.
+    """
+    costs = dict(knobs.measured)
+    lost = {at: lossy_knobs(each.settings) for at, each in enumerate(found) if costs}
+    places = [at for at, names in lost.items() if names and names <= costs.keys()]
+    ordered = sorted(places, key=lambda at: (sum(costs[name] for name in lost[at]), found[at].cost))
+    moved = dict(zip(places, ordered, strict=True))
+    return tuple(found[moved.get(at, at)] for at in range(len(found)))
 
 
 def settings_text(settings: Settings, knobs: Knobs) -> str:

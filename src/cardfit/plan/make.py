@@ -7,25 +7,30 @@ offloaded, no tiling and the recommended dtypes, unless the settings say otherwi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cardfit.cards.card import Card
 from cardfit.errors import Note
 from cardfit.messages import say
 from cardfit.plan.advice import cautions, recommend, sort_key
 from cardfit.plan.answer import Answer, ModelRow, Peak, Said, StageRow
 from cardfit.plan.bill import Use, fetched_note
+from cardfit.plan.exporting import export_notes
 from cardfit.plan.knobs import Knobs, candidates, closed, settings_text
 from cardfit.plan.offers import main_currency
+from cardfit.plan.post import After, post_notes
 from cardfit.plan.rows import Question, Ranked, Timer, host_of, row_for
 from cardfit.plan.search import Estimates
-from cardfit.plan.target import Target
+from cardfit.plan.target import Band, Target
 from cardfit.plan.verdict import ORDER, Host, deciding_stage
 from cardfit.predict.estimate import MemoryEstimate
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace.stream import Trace
 
 Progress = Callable[[str, float | None], None]
+NOTHING_AFTER = After()
+NO_CARDS: Mapping[str, Card] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ def make(
     currency: str | None = None,
     use: Use | None = None,
     timer: Timer | None = None,
+    after: After = NOTHING_AFTER,
+    catalog: Mapping[str, Card] = NO_CARDS,
     progress: Progress | None = None,
 ) -> Answer:
     """The answer for ``targets``; ``currency`` is the one prices are compared in (the most common by default)."""
@@ -70,6 +77,7 @@ def make(
         currency=currency,
         use=use,
         timer=timer,
+        after=after.over,
     )
     money = question.currency
     ranked = _ranked(targets, question, progress)
@@ -90,7 +98,7 @@ def make(
         model=facts.model,
         request=request,
         settings=given,
-        stages=tuple(StageRow.of(stage) for stage in resident.stages),
+        stages=(*(StageRow.of(stage) for stage in resident.stages), *after.rows),
         peak=_peak(resident, facts.context_bytes),
         one_at_a_time=_peak(single, facts.context_bytes) if given.offload is None else None,
         one_at_a_time_host_bytes=single.host_bytes if given.offload is None else None,
@@ -100,7 +108,16 @@ def make(
         recommended=recommended,
         notes=tuple(
             Said.of(note.code, **note.args)
-            for note in (*facts.notes, *untraced, *notes, *_bnb_version(ranked), *picks_notes)
+            for note in (
+                *facts.notes,
+                *untraced,
+                *_measured(knobs),
+                *post_notes(request, after),
+                *export_notes(request, ranked, catalog),
+                *notes,
+                *_bnb_version(ranked),
+                *picks_notes,
+            )
         )
         + (() if fetched is None else (fetched_note(fetched),)),
         download=fetched,
@@ -118,6 +135,7 @@ def question_of(
     currency: str | None,
     use: Use,
     timer: Timer | None,
+    after: Callable[[Band], Said | None] = lambda _usable: None,
 ) -> tuple[Question, tuple[Note, ...]]:
     """What is the same for every card, and a note where settings could not be traced."""
     every = candidates(given, knobs)
@@ -133,8 +151,17 @@ def question_of(
         currency=currency or main_currency(targets),
         timer=timer,
         use=use,
+        after=after,
     )
     return question, (Note("atlas-fewer-settings"),) if len(options) < len(every) else ()
+
+
+def _measured(knobs: Knobs) -> tuple[Note, ...]:
+    """That the order of lossy settings is the reader's own, where records were compared."""
+    if not knobs.measured:
+        return ()
+    said = [f"{name} {cost:.3f}" for name, cost in sorted(knobs.measured, key=lambda each: each[1])]
+    return (Note("plan-quality-measured", {"knobs": ", ".join(said)}),)
 
 
 def _bnb_version(ranked: Sequence[Ranked]) -> tuple[Note, ...]:

@@ -17,7 +17,7 @@ from cardfit.plan.bill import Run, Use, bill, cheapest
 from cardfit.plan.knobs import Candidate, Knobs, candidates, settings_text
 from cardfit.plan.offers import best_offer, with_ram
 from cardfit.plan.search import Choice, Estimates, choose
-from cardfit.plan.target import Target
+from cardfit.plan.target import Band, Target
 from cardfit.plan.verdict import (
     Host,
     Judgement,
@@ -67,6 +67,8 @@ class Question:
     currency: str | None
     timer: Timer | None = None
     use: Use = field(default_factory=Use)
+    # why a card cannot take what comes after the pipeline; None where it can
+    after: Callable[[Band], Said | None] = lambda _usable: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,9 @@ def row_for(target: Target, question: Question) -> Ranked:
     if attention.refuses_flash(question.given, target):
         why = Said.of("plan-no-flash", card=target.name)
         return Ranked(_bare(target, question, "does_not_fit", why, Said.of("plan-try-sdpa")), None)
+    if (why_not := question.after(usable)) is not None:
+        cure = Said.of("plan-try-post-tile")
+        return Ranked(_bare(target, question, "does_not_fit", why_not, cure), None)
     host = host_of(target, question.host)
     options = attention.as_run(question.candidates, target, question.estimates)
     if not options:  # its attention kernel is another one, which only a dry run knows

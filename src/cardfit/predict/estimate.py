@@ -43,7 +43,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class HostMoment:
-    """Host RAM at one moment: ``load``, ``run`` or ``export``. ``parts`` sum to ``likely_bytes``.
+    """Host RAM at one moment: ``load``, ``ingest``, ``run`` or ``export``. ``parts`` sum to ``likely_bytes``.
 
     ``mapped_bytes`` are pages of weight files: Linux drops and reads them again, Windows counts them as committed.
     """

@@ -1,6 +1,7 @@
 """Host RAM of a run: the highest of three moments, each with named parts that sum to it.
 
-``load``: files mapped into memory, and a copy of every component that changes its dtype on the way. ``run``: weights
+``load``: files mapped into memory, and a copy of every component that changes its dtype on the way. ``ingest``: where
+footage goes in, its frames and the arrays they become. ``run``: weights
 that wait for the card. ``export``: the weights that are back, and the frames with the copies that post-processing
 makes. In: a trace, what the placement leaves on the host, the dtypes the weights are published in. Bytes out. Left
 out: the prompt's tensors, an encoder's own buffers, and what other programs take.
@@ -25,7 +26,7 @@ PROCESS_HIGH_BYTES = 3 * GIB
 # diffusers splits a component's files at 10 GB (save_pretrained's max_shard_size, 0.42.1)
 SHARD_BYTES = 10 * 10**9
 _ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
-RGB, FP32_BYTES = 3, 4
+RGB, FP32_BYTES, PIL_PIXEL_BYTES = 3, 4, 4
 # an output that becomes pictures: scaled and rounded copies beside the array (VaeImageProcessor.numpy_to_pil)
 PIL_COPIES = 3
 # the list of arrays beside the one they are stacked into (VideoProcessor.postprocess_video, output_type "np")
@@ -35,7 +36,8 @@ NP_COPIES = 2
 def frames_bytes(trace: Trace) -> int:
     """Decoded frames as fp32 RGB: batch x frames x height x width x 3 x 4 bytes."""
     request = trace.request
-    pixels = request.num_frames * request.height * request.width
+    width, height = request.size_after_post
+    pixels = request.num_frames * height * width
     return request.batch * pixels * RGB * FP32_BYTES
 
 
@@ -93,23 +95,43 @@ def host_moments(
     process = (PROCESS_LOW_BYTES, PROCESS_LIKELY_BYTES, PROCESS_HIGH_BYTES)
     frames = _frames(trace)
     passing = waiting.passing_bytes
+    footage = footage_bytes(trace)
+    ingest = (_ingested(trace, process, weights, footage),) if footage else ()
     return (
         _moment("load", process, {"copies": own}, (0, 0, 0), mapped=mapped + shard),
+        *ingest,
         _moment(
             "run",
             process,
-            weights | {"passing": passing},
+            weights | {"passing": passing, "footage": footage},
             (-droppable, 0, passing),  # two groups may be under way
             mapped=droppable,
         ),
         _moment(
             "export",
             process,
-            weights | {"frames": frames[1]},
+            weights | {"frames": frames[1], "footage": footage},
             (frames[0] - frames[1] - droppable, 0, frames[2] - frames[1]),
             mapped=droppable,
         ),
     )
+
+
+def footage_bytes(trace: Trace) -> int:
+    """What a video-to-video run is handed: its frames as pictures, which the caller holds to the end."""
+    request = trace.request
+    if request.task != "video-to-video":
+        return 0
+    return request.num_frames * request.height * request.width * PIL_PIXEL_BYTES
+
+
+def _ingested(
+    trace: Trace, process: tuple[int, int, int], weights: Mapping[str, int], footage: int
+) -> HostMoment:
+    """The footage while it becomes one fp32 array: pictures, arrays, and the array they are stacked into."""
+    array = footage // PIL_PIXEL_BYTES * RGB * FP32_BYTES
+    parts = {**weights, "footage": footage, "arrays": NP_COPIES * array}
+    return _moment("ingest", process, parts, (-array, 0, array), mapped=0)
 
 
 def _moment(

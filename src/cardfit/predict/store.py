@@ -48,6 +48,9 @@ def kept(
     """
     placed = settings.model_dump()
     parts = cache.trace_parts(model, trace.request, trace.settings, trace.versions)
+    parts += tuple(
+        step.model_dump() for step in trace.request.post
+    )  # frames on the host are larger
     name = cache.name_of(
         "estimate", trace.basis, *parts, placed, architecture, limit_bytes, legacy_bnb, bands()
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from math import prod
 
 from cardfit.library.models import Model
 from cardfit.predict.weights import elements
@@ -119,7 +120,7 @@ def totals(trace: Trace, *, head_dim: int | None = None) -> Totals:
         visits=tuple(visits),
         steps=_steps(stages, request.num_inference_steps),
         frames=request.num_frames,
-        pixels=request.width * request.height,
+        pixels=prod(request.size_after_post),
         batch=request.batch,
         head_dim=head_dim,
     )

@@ -5,6 +5,7 @@ Levels are of 0 to 255, shares are of 1, unknown is None with a note. Nothing he
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
@@ -137,6 +138,11 @@ class Comparison(_Frozen):
     def evidence(self) -> Evidence | None:
         """The pictures, where the comparison was made in this process."""
         return self._evidence
+
+    def noted(self, notes: Sequence[Said], *, without: Collection[str] = ()) -> Comparison:
+        """This comparison with ``notes`` before its own, less those of the codes ``without``; the pictures stay."""
+        own = (note for note in self.notes if note.code not in without)
+        return self.model_copy(update={"notes": (*notes, *own)})
 
     def with_evidence(self, evidence: Evidence) -> Comparison:
         """This comparison with its pictures."""

@@ -27,7 +27,7 @@ MAX_BYTES = 64 * MIB  # a run of a thousand steps takes about one
 NAME = "record.json"
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 UPGRADES: dict[int, Upgrade] = {1: dict}
-"""How a record of version n becomes one of version n + 1. Version 2 has seconds by kind of kernel, which 1 had not."""
+"""How a record of version n becomes one of version n + 1. Version 2 may hold outputs, quality, seconds by kernel."""
 
 
 def data_folder() -> Path:

@@ -191,6 +191,28 @@ class Predicted(_Frozen):
     seconds: float | None = None
 
 
+class Quality(_Frozen):
+    """What the output lost against the output of another run, as `cardfit.quality` compares files.
+
+    Scores are of all frames; ``seam_score`` and ``edge_score`` are the highest against the reference (robust
+    deviations), ``None`` where the settings put no tiles or chunks there. ``diverged``: another picture, so that paired
+    scores mean little.
+    """
+
+    reference: Annotated[str, Field(description="record of the output it was held against")]
+    frames: int
+    psnr_db: Annotated[float | None, Field(description="None: identical")]
+    ssim: float
+    ssim_lowest: float
+    flip: float | None = None
+    seam_score: float | None = None
+    seam_found: bool = False
+    edge_score: float | None = None
+    edge_found: bool = False
+    diverged: bool = False
+    fine_energy_ratio: float | None = None
+
+
 class Record(_Frozen):
     """One measured run."""
 
@@ -214,6 +236,10 @@ class Record(_Frozen):
     repetitions: tuple[Repetition, ...]
     outcome: Outcome
     latents: tuple[str, ...] = ()
+    outputs: Annotated[
+        tuple[str, ...], Field(description="lossless files beside the record, where asked for")
+    ] = ()
+    quality: Quality | None = None
     sweep: str | None = None
     cell: Annotated[str | None, Field(description="key of the sweep's cell")] = None
     resumed: Annotated[str | None, Field(description="record whose latents were decoded")] = None
@@ -237,7 +263,8 @@ class Record(_Frozen):
         return max((value for value in found if value is not None), default=None)
 
     def without_inputs(self) -> Record:
-        """The same record as an export holds it: no prompts, no latents, no log."""
+        """The same record as an export holds it: no prompts, latents, outputs, log."""
         inputs = self.inputs.model_copy(update={"prompt": None, "negative_prompt": None})
         outcome = self.outcome.model_copy(update={"log": None})
-        return self.model_copy(update={"inputs": inputs, "outcome": outcome, "latents": ()})
+        without: dict[str, Any] = {"latents": (), "outputs": ()}
+        return self.model_copy(update={"inputs": inputs, "outcome": outcome, **without})

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cardfit.errors import BadFile, BadRequest
+from cardfit.errors import BadFile, BadRequest, MissingExtra
 from cardfit.records import files
-from cardfit.records.models import Record
+from cardfit.records.models import Quality, Record
 from cardfit.records.store import Store
 from cardfit.units import human_bytes
 
@@ -67,6 +67,15 @@ def find(asked: Path | str, store: str | None = None) -> Record:
             return files.read(near[0])
     with opened(store) as base:
         return base.get(name)
+
+
+def judged(record: Record, quality: Quality, store: str | None = None) -> Record:
+    """``record`` with what its output lost, kept in its file and, where there is a store, there. Raises BadFile."""
+    found = record.model_copy(update={"quality": quality})
+    files.write(found)
+    with suppress(MissingExtra), opened(store) as base:
+        base.put(found)
+    return found
 
 
 def export(records: Sequence[Record]) -> str:

@@ -30,6 +30,7 @@ def lines(found: Choice, style: Style) -> list[str]:
         Column(say("sweep-col-seconds"), right=True),
         Column(say("choose-col-interval"), right=True),
         Column(say("choose-col-cost"), right=True),
+        Column(say("decode-col-ssim"), right=True),
         Column("", least=12),
     ]
     return [*page, "", *grid(columns, [_row(each, style) for each in found.candidates], style)]
@@ -54,6 +55,7 @@ def _row(each: Candidate, style: Style) -> list[Cell | str]:
         ""
         if each.cost_per_output is None
         else words.money(Money(amount=each.cost_per_output, currency="USD")),
+        "" if each.quality is None else f"{each.quality.ssim:.4f}",
         Cell(
             f"{style.shape('fits' if each.passed else 'no')} {each.why.text}",
             "green" if each.passed else "red",

@@ -7,6 +7,7 @@ holds its pictures, loads nothing and runs no script.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -20,14 +21,15 @@ from cardfit.quality.result import Comparison, Evidence
 from cardfit.report import dump
 from cardfit.report.compare import rows, strongest_seam
 
-PAGE = "index.html"
+PAGE, SEAM = "index.html", "seam.png"
 _SPOT_SIDE = 384  # pixels that a magnified spot is shown with
 _SEAM_SIDE = 160  # pixels of the picture around a seam
 _COLOURS = {"red": "#b00020", "green": "#1b6e2e", "dim": "#777"}
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}"
     "th{text-align:left;padding-right:1.5rem;vertical-align:top;font-weight:600}img{max-width:100%;height:auto}"
-    "figure{margin:1.5rem 0}figcaption{color:#555}svg{width:100%;height:auto;border:1px solid #ccc}"
+    "td{padding-right:1.5rem}figure{margin:1.5rem 0}figcaption{color:#555}"
+    "svg{width:100%;height:auto;border:1px solid #ccc}"
 )
 
 
@@ -41,19 +43,24 @@ def check(folder: Path, force: bool) -> None:
 
 def write(found: Comparison, folder: Path) -> Path:
     """Write the report and return the path of its page. Raises BadFile for a disk that cannot take it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadFile("media-not-written", path=folder, why=error.strerror or "?") from None
+    made(folder)
     figures = []
     for name, image, caption in _pictures(found):
         file = folder / f"{name}.png"
         pixels.write_png(file, image)
-        figures.append(_figure(file, caption))
+        figures.append(figure(file, caption))
     pixels.write_whole(folder / "comparison.json", dump.one(found).encode())
-    page = folder / PAGE
-    pixels.write_whole(page, _html(found, figures).encode())
-    return page
+    file = folder / PAGE
+    pixels.write_whole(file, _html(found, figures).encode())
+    return file
+
+
+def made(folder: Path) -> None:
+    """Make ``folder``. Raises BadFile where that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadFile("media-not-written", path=folder, why=error.strerror or "?") from None
 
 
 def _pictures(found: Comparison) -> list[tuple[str, Levels | Rgb, str]]:
@@ -103,7 +110,8 @@ def _stretched(luma: Levels, x: int, y: int) -> Levels:
     return magnified
 
 
-def _figure(file: Path, caption: str) -> str:
+def figure(file: Path, caption: str) -> str:
+    """The picture in ``file`` as a part of a page, which then needs no other file."""
     data = b64encode(file.read_bytes()).decode("ascii")
     text = escape(caption)
     return (
@@ -116,15 +124,26 @@ def _html(found: Comparison, figures: list[str]) -> str:
     one, other = found.reference, found.candidate
     title = say("quality-head", {"candidate": other.path, "reference": one.path})
     table = "".join(
-        f'<tr><th>{escape(label)}</th><td style="color:{_COLOURS.get(colour, "inherit")}">{escape(text)}</td></tr>'
+        f"<tr><th>{escape(label)}</th>{cell(text, colour)}</tr>"
         for label, text, colour in rows(found)
     )
-    notes = "".join(f"<li>{escape(note.text)}</li>" for note in found.notes)
+    said = [note.text for note in found.notes]
+    return page(say("quality-title"), title, table, said, [_curve(found), *figures])
+
+
+def cell(text: str, colour: str) -> str:
+    """A cell of a table."""
+    return f'<td style="color:{_COLOURS.get(colour, "inherit")}">{escape(text)}</td>'
+
+
+def page(title: str, about: str, table: str, said: Sequence[str], figures: Sequence[str]) -> str:
+    """A page that needs nothing else; ``table`` are rows and ``figures`` parts of HTML, the rest is text."""
+    notes = "".join(f"<li>{escape(note)}</li>" for note in said)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"<title>{escape(say('quality-title'))}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{escape(say('quality-title'))}</h1><p>{escape(title)}</p><table>{table}</table>"
-        f"{f'<ul>{notes}</ul>' if notes else ''}{_curve(found)}{''.join(figures)}</body></html>\n"
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{escape(title)}</h1><p>{escape(about)}</p><table>{table}</table>"
+        f"{f'<ul>{notes}</ul>' if notes else ''}{''.join(figures)}</body></html>\n"
     )
 
 

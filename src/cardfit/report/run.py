@@ -48,6 +48,7 @@ def lines(record: Record, style: Style) -> list[str]:
         *_times(record, style),
         *_figures(record, style),
         *ending(record, style),
+        *_lost(record, style),
         *_labelled("run-label-record", say("run-kept", {"id": record.id}), style),
     ]
 
@@ -172,6 +173,19 @@ def ending(record: Record, style: Style) -> list[str]:
             "run-label-next", say("run-next-autopsy", {"path": str(log_path(record))}), style
         )
     return page
+
+
+def _lost(record: Record, style: Style) -> list[str]:
+    """What the output lost against another run's, where the two were compared."""
+    of = record.quality
+    if of is None:
+        return []
+    parts = [say("run-quality", {"ssim": of.ssim, "reference": of.reference})]
+    if of.seam_score is not None:
+        parts.append(say("run-quality-seam", {"score": of.seam_score}))
+    if of.diverged:
+        parts.append(say("run-quality-diverged"))
+    return _labelled("run-label-quality", style.dot.join(parts), style)
 
 
 def log_path(record: Record) -> Path:

@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from cardfit.measure.choose import ANY, Limits
 from cardfit.measure.sweep import Sweep, SweepRow
 from cardfit.messages import say
 from cardfit.report.drawn import draw
@@ -18,13 +19,15 @@ from cardfit.report.style import Style
 from cardfit.units import GIB, GIB_NAME, human_bytes, human_seconds
 
 
-def lines(found: Sweep, style: Style) -> list[str]:
-    """The whole page."""
+def lines(found: Sweep, style: Style, limits: Limits = ANY) -> list[str]:
+    """The whole page; a cell whose output breaks ``limits`` says so."""
     args = {"id": found.id, "model": found.model, "ran": found.ran, "kept": found.kept}
     page = [style.paint(say("sweep-head", args), "bold"), "", *_table(found, style), ""]
     for row in found.rows:
         if row.skipped is not None:
             page += hanging(values(row), row.skipped.text, style.width, 26)
+        elif row.outcome == "ok" and (why := limits.broken_by(row.quality)) is not None:
+            page += hanging(values(row), why.text, style.width, 26)
     page += hanging("", say("sweep-next", {"id": found.id}), style.width, 0)
     return page
 
@@ -47,6 +50,7 @@ def _table(found: Sweep, style: Style) -> list[str]:
         Column(say("sweep-col-peak"), right=True),
         Column(say("sweep-col-host"), right=True),
         Column(say("sweep-col-seconds"), right=True),
+        Column(say("decode-col-ssim"), right=True),
         Column(say("sweep-col-outcome")),
     ]
     return grid(columns, [_row(row, style) for row in found.rows], style)
@@ -59,6 +63,7 @@ def _row(row: SweepRow, style: Style) -> list[Cell | str]:
         _size(row.peak_bytes),
         _size(row.host_bytes),
         "" if row.seconds is None else human_seconds(row.seconds),
+        "" if row.quality is None else f"{row.quality.ssim:.4f}",
         _outcome(row, style),
     ]
 

@@ -52,9 +52,20 @@ Quantization = Literal[
 # sdpa: the kernel that torch picks on the card; the others by name
 Attention = Literal["sdpa", "flash", "efficient", "math"]
 
+# the codec of the exported file; nvenc: the card's own encoder
+Export = Literal["h264", "hevc", "av1", "nvenc-h264", "nvenc-hevc", "nvenc-av1"]
+Upscaler = Literal[
+    "realesrgan-x4plus",
+    "realesrgan-x4plus-anime",
+    "realesrgan-x2plus",
+    "realesr-general-x4v3",
+    "realesr-animevideov3",
+]
+
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 OFFLOADS: tuple[Offload, ...] = get_args(Offload)
 QUANTIZATIONS: tuple[Quantization, ...] = get_args(Quantization)
+UPSCALERS: tuple[Upscaler, ...] = get_args(Upscaler)
 
 _Side = Annotated[int, Field(ge=16, le=16384)]
 
@@ -71,6 +82,35 @@ class Lora(_Frozen):
     dtype: Annotated[
         Dtype | None, Field(description="of the factors; the component's own when left out")
     ] = None
+
+
+class Upscale(_Frozen):
+    """An upscaler that every frame goes through, whole or in tiles."""
+
+    model: Upscaler = "realesrgan-x4plus"
+    factor: Annotated[
+        int | None,
+        Field(ge=1, le=4, description="of the output; the network's own when left out"),
+    ] = None
+    tile: Annotated[
+        int | None, Field(ge=32, le=8192, description="tile side in pixels of its input")
+    ] = None
+
+    @property
+    def own_factor(self) -> int:
+        """What the network makes of a side; another ``factor`` is a resize on the host afterwards."""
+        return 2 if "x2" in self.model else 4
+
+    @property
+    def factor_made(self) -> int:
+        """How many times longer a side becomes."""
+        return self.factor or self.own_factor
+
+
+class Post(_Frozen):
+    """One step after the pipeline."""
+
+    upscale: Upscale
 
 
 class Request(_Frozen):
@@ -102,6 +142,13 @@ class Request(_Frozen):
     loras: Annotated[
         tuple[Lora, ...], Field(max_length=16, description="adapters laid over the denoiser")
     ] = ()
+    post: Annotated[
+        tuple[Post, ...],
+        Field(max_length=4, description="steps after the pipeline, in their order"),
+    ] = ()
+    export: Annotated[
+        Export | None, Field(description="codec of the exported file; nvenc-: the card's encoder")
+    ] = None
     runtime: Annotated[
         Literal["diffusers", "comfyui"], Field(description="which program runs it")
     ] = "diffusers"
@@ -118,6 +165,14 @@ class ExactRequest(Request):
     num_inference_steps: int
     guidance_scale: float
     prompt_tokens: int
+
+    @property
+    def size_after_post(self) -> tuple[int, int]:
+        """Width and height of what is exported, in pixels."""
+        times = 1
+        for step in self.post:
+            times *= step.upscale.factor_made
+        return self.width * times, self.height * times
 
 
 class Settings(_Frozen):

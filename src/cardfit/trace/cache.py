@@ -26,7 +26,7 @@ from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Trace
 from cardfit.units import MIB
 
-LAYOUT = 12  # of what a file holds, and of the rules that made it
+LAYOUT = 13  # of what a file holds, and of the rules that made it
 MAX_FILE_BYTES = 256 * MIB
 MAX_CONTENT_BYTES = 4 * MAX_FILE_BYTES  # once unpacked
 _SHAPING = {
@@ -81,7 +81,7 @@ def trace_parts(
     made_with: dict[str, str] | None = None,
 ) -> tuple[object, ...]:
     """Everything that shapes a trace; ``made_with`` are its versions, those installed by default."""
-    asked = request.model_dump(exclude={"model", "seed", "runtime"})
+    asked = request.model_dump(exclude={"model", "seed", "runtime", "post", "export"})
     found = made_with if made_with is not None else versions(adapters=bool(request.loras))
     return model.model_dump(by_alias=True), asked, shaping(settings), found
 

@@ -20,9 +20,10 @@ import torch
 
 from cardfit.errors import BadRequest, CardfitError, DryRunFailed
 from cardfit.library.build import build
+from cardfit.library.load import load
 from cardfit.library.models import Model
-from cardfit.request import ExactRequest, Settings
-from cardfit.trace import lora, recipes, tested
+from cardfit.request import ExactRequest, Settings, Upscale
+from cardfit.trace import lora, recipes, tested, upscalers
 from cardfit.trace.cache import Progress, versions
 from cardfit.trace.fold import fold
 from cardfit.trace.older import keeps_state
@@ -151,6 +152,18 @@ class DryRun:
         self.denoised = method == "decode"
         self._call(lambda: getattr(module, method)(given), None)
         return self._trace(type(module).__name__, ())
+
+    def run_upscaler(self, upscale: Upscale) -> Trace:
+        """One frame through an upscaler, in half precision."""
+        with torch.device("meta"):
+            network = upscalers.NETWORKS[upscale.model]().half().requires_grad_(False)
+        self._adopt(upscale.model, network)
+        side = self.request.height, self.request.width
+        frame = torch.zeros((1, 3, *side), dtype=torch.float16)
+        self.denoised = True
+        factor, tile = upscale.own_factor, upscale.tile
+        self._call(lambda: upscalers.upscaled(network, frame, factor, tile), None)
+        return self._trace(type(network).__name__, ())
 
     def _call(self, call: Callable[[], Any], scheduler: type | None) -> None:
         try:
@@ -466,3 +479,11 @@ def dry_part(
     """The Trace of one call of one component: what a decode from saved latents or a single forward takes."""
     _quiet()
     return DryRun(model, request, settings, None).run_part(component, method, shape)
+
+
+def dry_upscale(request: ExactRequest, upscale: Upscale) -> Trace:
+    """The Trace of one frame of ``request``'s size through an upscaler."""
+    _quiet()
+    return DryRun(load(request.model), request, Settings(offload="none"), None).run_upscaler(
+        upscale
+    )

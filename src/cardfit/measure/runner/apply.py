@@ -37,6 +37,8 @@ def refuse(job: Job, device: torch.device) -> None:
             raise BadRequest("run-not-settable", what=name, asked=getattr(settings, name))
     if job.request.loras and job.weights != "random":
         raise BadRequest("run-not-settable", what="loras", asked=len(job.request.loras))
+    if job.request.post:
+        raise BadRequest("run-not-settable", what="post", asked=len(job.request.post))
     if job.request.runtime != "diffusers":
         raise BadRequest("run-not-settable", what="runtime", asked=job.request.runtime)
 

@@ -10,6 +10,9 @@ import inspect
 import time
 import traceback
 import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ import torch
 
 from cardfit.errors import CardfitError
 from cardfit.measure.job import Job
-from cardfit.measure.runner import apply, latents, profile
+from cardfit.measure.runner import apply, latents, outputs, profile
 from cardfit.measure.runner.assemble import assemble, device_of, vae_alone
 from cardfit.measure.runner.clock import Clock, clock_of
 from cardfit.measure.runner.failure import told
@@ -79,7 +82,7 @@ class Child:
             self._resume(device)
             return
         pipeline = self._load(device)
-        arguments = _arguments(job, pipeline)
+        arguments = _arguments(job, pipeline) | self._footage()
         with apply.attention(job):
             self._repeat(pipeline, arguments, "first", 0)
             self.saving = False  # the same seed makes the same latents
@@ -87,6 +90,22 @@ class Child:
                 self._repeat(pipeline, arguments, "steady", number)
             if job.memory if job.memory is not None else not self.clock.counts:
                 self._repeat(pipeline, arguments, "memory", 0)
+
+    def _footage(self) -> dict[str, Any]:
+        """The frames of the reader's own footage, and a note of what read them and how long it took."""
+        if self.job.video is None:
+            return {}
+        from PIL import Image
+
+        from cardfit.media.ingest import ingest
+
+        began = time.perf_counter()
+        found = ingest(Path(self.job.video), self.job.request.num_frames)
+        pictures = [Image.fromarray(frame) for frame in found.frames]
+        taken_s = round(time.perf_counter() - began, 3)
+        args = {"frames": len(pictures), "engine": found.engine, "seconds": taken_s}
+        self.line.say("note", code="run-ingested", args=args)
+        return {"video": pictures}
 
     # -- phases ---------------------------------------------------------------------------------------------------
 
@@ -126,6 +145,8 @@ class Child:
                 with profiled:
                     result = pipeline(**arguments)
         row = watch.row(phase, number, output_sha256(result))
+        if phase == "first":
+            self._keep(partial(outputs.of_pipeline, result))
         del result
         if profiled is not None:
             row = profiled.fill(row)
@@ -139,23 +160,44 @@ class Child:
         self._begin("load", 0)
         began = self.clock.mark()
         name = self.job.model.vae.component
-        vae = vae_alone(self.job, device)
+        given = [latents.load(Path(path), device) for path in self.job.resume]
+        vae = latents.matched(vae_alone(self.job, device), given, self.job.settings.dtype.get(name))
+        given = latents.in_chunks(vae, given, self.job.settings.decode_chunk_size)
         self.modules = {name: vae}
         apply.set_vae(self.job, vae)
-        given = [latents.load(Path(path), device) for path in self.job.resume]
         self.clock.wait()
         self._tell(
             Repetition(phase="load", number=0, seconds=self.clock.seconds(began, self.clock.mark()))
         )
         for number in range(max(1, self.job.repeats)):
-            self._begin("resume", number)
-            watch = self._watch(None)
-            watch.denoised = True
-            with watch.watching():
-                decode: Any = vae.decode
-                outs = [decode(**each) for each in given]
-            self._tell(watch.row("resume", number, output_sha256(outs)))
-            del outs
+            self._decode(vae, given, "resume", number)
+        if self.job.memory if self.job.memory is not None else not self.clock.counts:
+            self._decode(vae, given, "memory", 0)
+
+    def _decode(self, vae: Any, given: list[dict[str, Any]], phase: PhaseName, number: int) -> None:
+        """One repetition of decoding ``given``."""
+        self._begin(phase, number)
+        watch = self._watch(profiled := profile.Profile() if phase == "memory" else None)
+        watch.denoised = True
+        with watch.watching(), profiled or nullcontext():
+            outs = [vae.decode(**each) for each in given]
+        row = watch.row(phase, number, output_sha256(outs))
+        if phase == "resume" and number == 0:
+            video, batch = self.job.model.is_video, self.job.request.batch
+            self._keep(partial(outputs.of_decodes, outs, video=video, batch=batch))
+        del outs
+        self._tell(row if profiled is None else profiled.fill(row))
+
+    def _keep(self, clips: Callable[[], list[Any]]) -> None:
+        """Keep what came out, where that was asked for; what cannot be kept costs a note."""
+        if self.job.outputs is None:
+            return
+        try:
+            files = outputs.save(clips(), Path(self.job.outputs), self.job.request.fps)
+        except (CardfitError, OSError, ValueError) as error:
+            self.line.say("note", code="run-outputs-not-kept", args={"why": str(error)})
+            return
+        self.line.say("outputs", files=files)
 
     def _watch(self, profiled: profile.Profile | None) -> Watch:
         self.watch = Watch(

@@ -56,6 +56,38 @@ def load(path: Path, device: torch.device) -> dict[str, Any]:
     return found
 
 
+def matched(module: Any, given: list[dict[str, Any]], dtype: str | None) -> Any:
+    """``module`` and the tensors of ``given`` in one dtype: the one asked for, else what the latents were decoded in.
+
+    A pipeline may have cast its VAE for the decode, as SDXL's does; then the latents say so.
+    """
+    floats = [
+        value
+        for each in given
+        for value in each.values()
+        if isinstance(value, torch.Tensor) and value.is_floating_point()
+    ]
+    wanted = getattr(torch, dtype) if dtype else floats[0].dtype if floats else module.dtype
+    for each in given:
+        for name, value in each.items():
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                each[name] = value.to(wanted)
+    return module.to(wanted)
+
+
+def in_chunks(module: Any, given: list[dict[str, Any]], size: int | None) -> list[dict[str, Any]]:
+    """``given`` in calls of ``size`` frames where the pipeline decodes frames as a batch; as it is without ``size``."""
+    first = next(iter(_named(module, (None,), {})))
+    whole = [each[first] for each in given if isinstance(each.get(first), torch.Tensor)]
+    if size is None or len(whole) != len(given) or any(part.ndim != 4 for part in whole):
+        return given
+    found = []
+    for part in torch.split(torch.cat(whole), size):
+        count = {"num_frames": len(part)} if "num_frames" in given[0] else {}
+        found.append({**given[0], first: part, **count})
+    return found
+
+
 def _named(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     names = [
         name
