@@ -41,7 +41,8 @@ def test_the_commands_are_targets_of_the_makefile():
 
 def test_every_command_is_in_the_readme_with_its_job():
     listed = re.findall(r"^\| `cardfit (\w+)[^`]*` \| (.+) \|$", README, re.M)
-    assert [name for name, _ in listed] == [command.__name__ for command in COMMANDS]
+    names = [getattr(command, "__name__", None) or command.name[0] for command in COMMANDS]
+    assert [name for name, _ in listed] == names
 
 
 def test_the_file_map_names_every_room_in_five_words_or_so():

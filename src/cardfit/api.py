@@ -43,6 +43,7 @@ from cardfit.predict import calibration
 from cardfit.predict.alloc_conf import parse_alloc_conf
 from cardfit.predict.timing import TimeEstimate, seconds
 from cardfit.predict.totals import Totals, head_dim_of, totals
+from cardfit.predict.transfers import listed_link
 from cardfit.records.verbs import listed as records
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from cardfit.accuracy.score import Accuracy
     from cardfit.accuracy.times import TimesAccuracy
     from cardfit.autopsy import Autopsy, Case, Reading
+    from cardfit.comfy.placement import WorkflowFacts
     from cardfit.plan.rent_answer import Rent
     from cardfit.plan.rent_question import RentQuestion
     from cardfit.plan.sequence import SequenceAnswer
@@ -95,6 +97,7 @@ def plan(
     hours_per_week: float | None = None,
     target_bytes: int | None = None,
     lock: Path | None = None,
+    workflow: WorkflowFacts | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """Lay one exact request over the cards: verdict, settings, offer and advice for each.
@@ -103,7 +106,8 @@ def plan(
     when left out), ``here`` reads this machine (its cards, its RAM, the container's limit).
     ``ram_bytes`` and ``disk_bytes`` are the host's. ``target_bytes`` is the most device memory to take: of the named
     cards, else of a card that is nothing but this size. ``lock`` is a requirements or lock file: where it
-    names other versions than were traced the bands are wider and a note says so. ``progress`` is called with what is
+    names other versions than were traced the bands are wider and a note says so. ``workflow`` is what a ComfyUI
+    workflow says beside the request, whose runtime then is comfyui. ``progress`` is called with what is
     being done and the share that is done, ``None`` where nobody knows. Raises InputError for an unknown model
     or card, a size the model cannot make, a file that cannot be read, or ``here`` where there is
     no card and none was named; MissingExtra when a dry run is needed and torch or diffusers is not installed.
@@ -122,7 +126,12 @@ def plan(
     estimates = _estimates(entry, exact, progress, said)
     base = estimates.trace(closed(given))
     said += hold_against(lock, base, estimates)
-    return make(
+    maker = partial(make, progress=progress)
+    if exact.runtime == "comfyui":
+        from cardfit.comfy.runtime import Way, make_comfy
+
+        maker = partial(make_comfy, Way(entry, workflow, lambda card: listed_link(catalog[card])))
+    return maker(
         exact,
         given,
         place.targets,
@@ -146,7 +155,6 @@ def plan(
         outputs_per_month=outputs_per_month,
         hours_per_week=hours_per_week,
         timer=_timer(entry, estimates, catalog),
-        progress=progress,
     )
 
 

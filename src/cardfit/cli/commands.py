@@ -19,6 +19,8 @@ from cardfit.cli.cards import list_cards
 from cardfit.cli.check import check
 from cardfit.cli.choose import choose
 from cardfit.cli.codecs import codecs
+from cardfit.cli.comfy import comfy
+from cardfit.cli.comfy_plan import is_workflow, plan_file
 from cardfit.cli.compare import compare
 from cardfit.cli.diff import diff
 from cardfit.cli.export import export
@@ -40,7 +42,7 @@ from cardfit.cli.readme import readme
 from cardfit.cli.records import records
 from cardfit.cli.rent import rent
 from cardfit.cli.run import run
-from cardfit.cli.sequence import Asked, one_question, refuse
+from cardfit.cli.sequence import Asked, one_question, refuse, refuse_flags
 from cardfit.cli.sequence import run as run_file
 from cardfit.cli.sweep import sweep
 from cardfit.errors import BadFile, BadRequest
@@ -144,6 +146,12 @@ def plan(
         other |= {"--offers-file": offers_file, "--target": target, "--lock": lock}
         what = Asked(requests, sequence, settings, names, cards_file, check_, json, other)
         return run_file(what, request, **more)
+    if is_workflow(single):
+        refuse({"--save": save, f"--as {as_}": as_, "--near-misses": near_misses}, single)
+        refuse_flags(single, request, settings)
+        return plan_file(
+            Path(single), names, check=check_, every=all_, json=json, cards_file=cards_file, **more
+        )
     wanted, knobs = asked(single, request, settings)
     with out.progress(quiet=json) as progress:
         more |= {"cards_file": cards_file, "progress": progress}
@@ -373,6 +381,38 @@ def offers(
     return ANSWERED
 
 
+# name of a schema -> where its model is
+SCHEMAS = {
+    "planfile": "cardfit.request:PlanFile",
+    "request": "cardfit.request:Request",
+    "settings": "cardfit.request:Settings",
+    "answer": "cardfit.plan.answer:Answer",
+    "matrix": "cardfit.plan.matrix:Matrix",
+    "accuracy": "cardfit.accuracy.score:Accuracy",
+    "autopsy": "cardfit.autopsy.result:Autopsy",
+    "requests": "cardfit.request.mix:RequestsFile",
+    "sequence": "cardfit.plan.sequence:SequenceAnswer",
+    "rent": "cardfit.plan.rent_answer:Rent",
+    "plans": "cardfit.plan.together:Together",
+    "largest": "cardfit.plan.largest:Largest",
+    "budget": "cardfit.request.budget:Budget",
+    "check": "cardfit.plan.check:Check",
+    "diff": "cardfit.plan.diff:Diff",
+    "readme": "cardfit.plan.readme:Readme",
+    "record": "cardfit.records.models:Record",
+    "sweepfile": "cardfit.measure.sweep_file:SweepFile",
+    "sweep": "cardfit.measure.sweep:Sweep",
+    "choice": "cardfit.measure.choose:Choice",
+    "calibration": "cardfit.predict.calibration:Calibration",
+    "probe": "cardfit.measure.probe:Probe",
+    "compare": "cardfit.quality.result:Comparison",
+    "export": "cardfit.media.export:Exported",
+    "codecs": "cardfit.media.codecs:Codecs",
+    "comfy": "cardfit.comfy.result:Reading",
+    "comfy-plan": "cardfit.comfy.planning:WorkflowPlan",
+}
+
+
 def schema(
     name: Annotated[
         Literal[
@@ -401,6 +441,8 @@ def schema(
             "compare",
             "export",
             "codecs",
+            "comfy",
+            "comfy-plan",
         ],
         Parameter(help=say("help-schema")),
     ] = "planfile",
@@ -413,64 +455,15 @@ def schema(
     cardfit schema answer
     """
     import json as json_
+    from importlib import import_module
 
-    from pydantic import BaseModel
-
-    from cardfit.accuracy.score import Accuracy
-    from cardfit.autopsy.result import Autopsy
-    from cardfit.measure.choose import Choice
-    from cardfit.measure.probe import Probe
-    from cardfit.measure.sweep import Sweep
-    from cardfit.measure.sweep_file import SweepFile
-    from cardfit.media.codecs import Codecs
-    from cardfit.media.export import Exported
-    from cardfit.plan.answer import Answer
-    from cardfit.plan.check import Check
-    from cardfit.plan.diff import Diff
-    from cardfit.plan.largest import Largest
-    from cardfit.plan.matrix import Matrix
-    from cardfit.plan.readme import Readme
-    from cardfit.plan.rent_answer import Rent
-    from cardfit.plan.sequence import SequenceAnswer
-    from cardfit.plan.together import Together
-    from cardfit.predict.calibration import Calibration
-    from cardfit.quality.result import Comparison
-    from cardfit.records.models import Record
     from cardfit.report import out
-    from cardfit.request import PlanFile, Request, Settings
-    from cardfit.request.budget import Budget
-    from cardfit.request.mix import RequestsFile
 
-    known: dict[str, type[BaseModel]] = {
-        "planfile": PlanFile,
-        "request": Request,
-        "settings": Settings,
-        "answer": Answer,
-        "matrix": Matrix,
-        "accuracy": Accuracy,
-        "autopsy": Autopsy,
-        "requests": RequestsFile,
-        "sequence": SequenceAnswer,
-        "rent": Rent,
-        "plans": Together,
-        "largest": Largest,
-        "budget": Budget,
-        "check": Check,
-        "diff": Diff,
-        "readme": Readme,
-        "record": Record,
-        "sweepfile": SweepFile,
-        "sweep": Sweep,
-        "choice": Choice,
-        "calibration": Calibration,
-        "probe": Probe,
-        "compare": Comparison,
-        "export": Exported,
-        "codecs": Codecs,
-    }
+    module, _, kind = SCHEMAS[name].partition(":")
+    known = getattr(import_module(module), kind)
     read = name in ("planfile", "requests", "budget", "sweepfile", "request", "settings")
     mode: Literal["serialization", "validation"] = "validation" if read else "serialization"
-    out.write(json_.dumps(known[name].model_json_schema(mode=mode), indent=2, ensure_ascii=False))
+    out.write(json_.dumps(known.model_json_schema(mode=mode), indent=2, ensure_ascii=False))
     return ANSWERED
 
 
@@ -497,5 +490,6 @@ COMMANDS: Sequence[Any] = (
     compare,
     export,
     codecs,
+    comfy,
     schema,
 )

@@ -64,8 +64,7 @@ def _answered(words: list[str]) -> int:
     try:
         result = app(words, exit_on_error=False, print_error=False, result_action="return_value")
     except CycloptsError as error:
-        known = {command.__name__ for command in COMMANDS}
-        command = words[0] if words and words[0] in known else ""
+        command = words[0] if words and words[0] in set(app) else ""
         problem = " ".join(str(error).split())
         out.error(" ".join(say("bad-option", {"problem": problem, "command": command}).split()))
         return BAD_INPUT

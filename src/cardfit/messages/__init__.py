@@ -15,6 +15,7 @@ from cardfit.messages import (
     autopsy,
     cards,
     cli,
+    comfy,
     library,
     measure,
     media,
@@ -50,6 +51,7 @@ TEXTS: dict[str, str] = {
         verbs,
         report,
         cli,
+        comfy,
     )
     for code, text in room.TEXTS.items()
 }
