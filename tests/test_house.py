@@ -47,6 +47,8 @@ def test_the_public_names_are_exactly_these():
         "check",
         "choose",
         "codecs",
+        "comfy_plan",
+        "comfy_read",
         "compare",
         "decode",
         "diff",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from cardfit import __version__
 from cardfit.cards import find
@@ -27,7 +27,7 @@ from cardfit.offers import Offer
 from cardfit.offers import load as load_offers
 from cardfit.plan.answer import Answer, Said
 from cardfit.plan.around import check_figures, check_streams, disk_notes
-from cardfit.plan.bill import Session, Use
+from cardfit.plan.bill import Session, use_of
 from cardfit.plan.facts import facts_of, model_row, turned
 from cardfit.plan.knobs import closed
 from cardfit.plan.locked import hold_against
@@ -40,6 +40,7 @@ from cardfit.plan.timer import timer
 from cardfit.plan.verdict import Host, Os
 from cardfit.predict import calibration
 from cardfit.predict.alloc_conf import parse_alloc_conf
+from cardfit.predict.transfers import listed_link
 from cardfit.records.costs import quality_costs
 from cardfit.request import ExactRequest, Request, Settings, Task
 from cardfit.request.read import validate_request, validate_settings
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from cardfit.accuracy.score import Accuracy
     from cardfit.accuracy.times import TimesAccuracy
     from cardfit.autopsy import Autopsy, Case, Reading
+    from cardfit.comfy.placement import WorkflowFacts
     from cardfit.plan.front import Front
     from cardfit.plan.machine import Probed
     from cardfit.plan.matrix import Entry, Matrix
@@ -96,6 +98,7 @@ def plan(
     session: Session | None = None,
     target_bytes: int | None = None,
     lock: Path | None = None,
+    workflow: WorkflowFacts | None = None,
     progress: Progress | None = None,
 ) -> Answer:
     """Lay one exact request over the cards: verdict, settings, offer and advice for each.
@@ -105,7 +108,8 @@ def plan(
     ``probe --json`` described in a file. ``session`` says what is known of the time and prices around the runs.
     ``ram_bytes`` and ``disk_bytes`` are the host's. ``target_bytes`` is the most device memory to take: of the named
     cards, else of a card that is nothing but this size. ``lock`` is a requirements or lock file: where it
-    names other versions than were traced the bands are wider and a note says so. ``progress`` is called with what is
+    names other versions than were traced the bands are wider and a note says so. ``workflow`` is what a ComfyUI
+    workflow says beside the request, whose runtime then is comfyui. ``progress`` is called with what is
     being done and the share that is done, ``None`` where nobody knows. Raises InputError for an unknown model
     or card, a size the model cannot make, a file that cannot be read, or ``here`` where there is
     no card and none was named; MissingExtra when a dry run is needed and torch or diffusers is not installed.
@@ -127,6 +131,7 @@ def plan(
         session=session,
         target_bytes=target_bytes,
         lock=lock,
+        workflow=workflow,
         progress=progress,
     )
 
@@ -159,6 +164,7 @@ def _asked(
     session: Session | None = None,
     target_bytes: int | None = None,
     lock: Path | None = None,
+    workflow: WorkflowFacts | None = None,
     progress: Progress | None = None,
 ) -> _Answered:
     """Everything that `plan` takes loaded and handed to ``answer``."""
@@ -179,8 +185,12 @@ def _asked(
     estimates = _estimates(entry, exact, progress, said)
     base = estimates.trace(closed(given))
     said += hold_against(lock, base, estimates)
-    after = after_of(exact, said)
-    return answer(
+    after, maker = after_of(exact, said), cast(Callable[..., Any], answer)
+    if exact.runtime == "comfyui" and answer is make:
+        from cardfit.comfy.runtime import Way, make_comfy
+
+        maker = partial(make_comfy, Way(entry, workflow, lambda card: listed_link(catalog[card])))
+    found: _Answered = maker(
         exact,
         given,
         place.targets,
@@ -202,12 +212,13 @@ def _asked(
             version=__version__,
         ),
         currency=own_currency(market),
-        use=_use(session, outputs_per_month, hours_per_week, weights_bytes),
+        use=use_of(session, outputs_per_month, hours_per_week, weights_bytes),
         timer=after.timer(timer(entry, estimates, catalog, probed), catalog),
         after=after,
         catalog=catalog,
         progress=progress,
     )
+    return found
 
 
 def matrix(
@@ -302,16 +313,6 @@ def offers(
         return market
     wanted = find(catalog, card).id
     return tuple(offer for offer in market if offer.card == wanted)
-
-
-def _use(
-    session: Session | None, outputs: float | None, hours: float | None, weights_bytes: int
-) -> Use:
-    """What is asked of a machine; what providers say is read only where a bill needs it."""
-    from cardfit.offers import providers
-
-    known = None if outputs is None and hours is None else providers.load()
-    return Use(session or Session(), outputs, hours, known, weights_bytes)
 
 
 def _probed(file: Path, catalog: Mapping[str, Card], here: bool) -> Probed:

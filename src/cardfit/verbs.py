@@ -7,7 +7,7 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,8 @@ from cardfit.request.read import read_plan_file
 from cardfit.units import GIB, MIB
 
 if TYPE_CHECKING:
+    from cardfit.comfy.planning import WorkflowPlan
+    from cardfit.comfy.result import Reading
     from cardfit.plan.answer import Answer, CardRow, Seconds
     from cardfit.plan.check import Check
     from cardfit.plan.diff import Diff
@@ -46,6 +48,8 @@ __all__ = [
     "check",
     "choose",
     "codecs",
+    "comfy_plan",
+    "comfy_read",
     "compare",
     "decode",
     "diff",
@@ -145,6 +149,43 @@ def together(
         within = _said(progress, "together-progress", at=at + 1, count=len(found.requests))
         answers.append(api.plan(each.request, found.settings, progress=within, **more))
     return made(answers, [each.count for each in found.requests])
+
+
+def comfy_read(
+    workflow: Path,
+    answers: Mapping[str, object] | None = None,
+    *,
+    image: Path | None = None,
+    models: Path | None = None,
+) -> Reading:
+    """The requests in a ComfyUI workflow: JSON, or a PNG, WEBP or video that ComfyUI wrote.
+
+    ``answers`` gives what the file does not say by ``node.input``, ``image`` a picture of the size that is loaded,
+    ``models`` ComfyUI's models folder, whose headers say more than names.
+    Raises BadFile, and BadRequest for an answer that fits nothing.
+    """
+    from cardfit.comfy.reader import read_workflow
+
+    return read_workflow(workflow, answers, image=image, models=models)
+
+
+def comfy_plan(
+    workflow: Path | Reading,
+    answers: Mapping[str, object] | None = None,
+    *,
+    image: Path | None = None,
+    models: Path | None = None,
+    **more: Any,
+) -> WorkflowPlan:
+    """Every request of a ComfyUI workflow over the cards, as ComfyUI places it.
+
+    ``more`` goes to `plan`. Raises as `comfy_read` and `plan` do.
+    """
+    from cardfit.comfy.planning import plan_workflow
+
+    if isinstance(workflow, Path):
+        workflow = comfy_read(workflow, answers, image=image, models=models)
+    return plan_workflow(workflow, api.plan, **more)
 
 
 def check(

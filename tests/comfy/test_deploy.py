@@ -322,6 +322,19 @@ def test_hostile_names_of_a_workflow_are_refused_with_their_node(tmp_path):
     assert all(note.text.isprintable() for note in found.notes)
 
 
+def test_what_the_server_was_sent_is_read_too(tmp_path):
+    sent = {
+        "1": {"class_type": "UNETLoader", "inputs": {"unet_name": "wan.safetensors"}},
+        "2": {"class_type": "KSampler", "inputs": {"model": ["1", 0], "steps": 4}},
+        "3": {"class_type": "VAEDecode", "inputs": {"samples": ["2", 0]}},
+        "4": {"class_type": "SaveImage", "inputs": {"images": ["3", 0]}},
+    }
+    path = tmp_path / "sent.json"
+    path.write_text(json.dumps(sent), encoding="utf-8")
+    found = deploy([path], tmp_path / "s", Server(image=IMAGE))
+    assert [each.path for each in found.downloads] == ["diffusion_models/wan.safetensors"]
+
+
 def test_safetensors_are_preferred_and_pickles_flagged():
     files = [wanted("a.ckpt"), wanted("a.safetensors"), wanted("b.pth"), wanted("a.safetensors")]
     found, said = downloads(files)
@@ -353,7 +366,7 @@ def test_bypassed_loaders_are_not_downloaded(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ('{"3": {"class_type": "x", "inputs": {}}}', "no list of nodes"),
+        ('{"3": {"inputs": {}}}', "no list of nodes"),
         ("[]", "no list of nodes"),
         ("nope", "is not JSON"),
         ("[" * 100_000, "is not JSON"),

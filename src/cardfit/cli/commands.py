@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from cardfit.cli import typed
 from cardfit.cli.cards import list_cards
+from cardfit.cli.comfy_plan import is_workflow, plan_file
 from cardfit.cli.flags import (
     As,
     Os,
@@ -24,7 +25,7 @@ from cardfit.cli.flags import (
     target_bytes,
 )
 from cardfit.cli.offers import update_offers
-from cardfit.cli.sequence import Asked, one_question, refuse
+from cardfit.cli.sequence import Asked, one_question, refuse, refuse_flags
 from cardfit.cli.sequence import run as run_file
 from cardfit.cli.session import NO_SESSION, SessionFlags, named, session_from
 from cardfit.errors import BadFile, BadRequest
@@ -136,6 +137,12 @@ def plan(
         other |= {"--offers-file": offers_file, "--target": target, "--lock": lock}
         what = Asked(requests, sequence, settings, names, cards_file, check_, json, other)
         return run_file(what, request, **more)
+    if is_workflow(single):
+        refuse({"--save": save, f"--as {as_}": as_, "--near-misses": near_misses}, single)
+        refuse_flags(single, request, settings)
+        return plan_file(
+            Path(single), names, check=check_, every=all_, json=json, cards_file=cards_file, **more
+        )
     wanted, knobs = asked(single, request, settings)
     with out.progress(quiet=json) as progress:
         more |= {"cards_file": cards_file, "progress": progress}

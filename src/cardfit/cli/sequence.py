@@ -51,12 +51,15 @@ def refuse(given: Mapping[str, object], beside: str) -> None:
             raise BadRequest("bad-together", one=beside, other=name)
 
 
+def refuse_flags(beside: str, *flags: object) -> None:
+    """Raise BadRequest for the first flag of request or settings that was given beside ``beside``."""
+    for each in flags:
+        refuse({f"--{name.replace('_', '-')}": value for name, value in vars(each).items()}, beside)
+
+
 def run(what: Asked, request: RequestFlags, **more: Any) -> int:
     """Answer it and print it; ``more`` goes to every single plan."""
-    refuse(
-        {f"--{name.replace('_', '-')}": value for name, value in vars(request).items()},
-        "--requests",
-    )
+    refuse_flags("--requests", request)
     found = _merged(read_requests_file(what.file), what.settings)
     if not what.sequence:
         return _each(found, what, more)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cardfit.comfy.http import parsed
+from cardfit.comfy.reader import read_workflow
 from cardfit.comfy.shown import shown
 from cardfit.comfy.wanted import WantedFile, safe_parts
 from cardfit.errors import BadFile
@@ -35,12 +36,27 @@ def wanted_in(workflows: Sequence[Path]) -> Wanted:
     found: dict[tuple[str, str], WantedFile] = {}
     refused: dict[str, Said] = {}
     for path in workflows:
-        for entry in _listed(path):
+        for entry in _listed(path) if _is_graph(path) else read_workflow(path).files:
             if isinstance(entry, Said):
                 refused[entry.text] = entry
             else:
                 found.setdefault((entry.folder, entry.name), entry)
     return Wanted(tuple(found.values()), tuple(refused.values()))
+
+
+def _is_graph(path: Path) -> bool:
+    """Whether it is a graph as the editor saves it, whose loaders list their files with addresses.
+
+    What the server was sent, and pictures and videos that carry a workflow, are read as `cardfit comfy plan` does.
+    """
+    if path.suffix.lower() != ".json":
+        return False
+    raw = read_json(path)
+    return not (isinstance(raw, dict) and "nodes" not in raw and any(map(_is_node, raw.values())))
+
+
+def _is_node(value: object) -> bool:
+    return isinstance(value, dict) and "class_type" in value
 
 
 def read_json(path: Path) -> Any:

@@ -40,7 +40,7 @@ def safe_parts(path: str) -> tuple[str, ...] | None:
     if (
         not plain
         or plain.startswith("/")
-        or any(ord(sign) < 32 or sign == _DRIVE for sign in plain)
+        or any(not sign.isprintable() or sign == _DRIVE for sign in plain)
     ):
         return None
     if any(part in ("", ".", "..", "~") or part != part.strip() for part in parts):

@@ -16,6 +16,7 @@ from cardfit.messages import (
     autopsy,
     cards,
     cli,
+    comfy,
     comfy_server,
     library,
     measure,
@@ -53,6 +54,7 @@ TEXTS: dict[str, str] = {
         verbs,
         report,
         cli,
+        comfy,
     )
     for code, text in room.TEXTS.items()
 }

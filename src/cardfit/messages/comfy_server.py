@@ -205,7 +205,6 @@ TEXTS: dict[str, str] = {
     "inventory-rebuild-keep": N_("{money} a month to keep it on the disk"),
     "figure-host-used": N_("machine {size}"),
     # help
-    "help-comfy": N_("ComfyUI: deploy a server that only you reach, check it, take stock, record."),
     "help-comfy-workflows": N_("workflow files as the editor saves them"),
     "help-comfy-out": N_("folder to write into"),
     "help-comfy-image": N_("image with its digest: name@sha256:..."),

@@ -79,6 +79,7 @@ TEXTS: dict[str, str] = {
     # sums
     "all-resident": N_("everything resident {resident}"),
     "as-set": N_("with these settings {resident}"),
+    "one-model-at-a-time": N_("one model at a time {resident}"),
     "one-at-a-time": N_("one component at a time {peak} and {host} of host RAM"),
     "one-at-a-time-open": N_("one component at a time {peak}"),
     "rule-of-thumb": N_("rule of thumb (weights x 1.15) {all}"),

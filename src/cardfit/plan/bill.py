@@ -110,6 +110,16 @@ class Use:
         )
 
 
+def use_of(
+    session: Session | None, outputs: float | None, hours: float | None, weights_bytes: int
+) -> Use:
+    """What is asked of a machine; what providers say is read only where a bill needs it."""
+    from cardfit.offers import providers
+
+    known = None if outputs is None and hours is None else providers.load()
+    return Use(session or Session(), outputs, hours, known, weights_bytes)
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of a row: likely seconds of an output on the card, of its export, of loading once; power, disk bytes."""

@@ -38,6 +38,14 @@ def error(text: str) -> None:
     write("".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text), sys.stderr)
 
 
+def ask(question: str, default: str | None) -> str:
+    """Put a question on stderr and read one line of stdin; ``default`` (empty where there is none) for an empty one."""
+    shown = question if default is None else f"{question} [{default}]"
+    sys.stderr.write(encodable(f"{shown}: ", sys.stderr.encoding))
+    sys.stderr.flush()
+    return sys.stdin.readline().strip() or default or ""
+
+
 def encodable(text: str, encoding: str | None) -> str:
     """``text`` with what ``encoding`` lacks put in plainer signs.
 

@@ -144,6 +144,8 @@ def _against(answer: Answer) -> CardRow | None:
 def _sums(answer: Answer, style: Style) -> list[str]:
     offloads = answer.settings.offload not in (None, "none")
     label = "as-set" if offloads else "all-resident"
+    if answer.request.runtime == "comfyui":
+        label = "one-model-at-a-time"
     parts = [say(label, {"resident": gib_text(answer.peak.reserved_bytes)})]
     if answer.one_at_a_time is not None:
         peak = gib_text(answer.one_at_a_time.reserved_bytes)
@@ -278,7 +280,7 @@ def _next(answer: Answer, hidden: bool, command: Sequence[str] | None, style: St
     asked = list(command) if command else words.command(answer.request)
     steps: list[tuple[list[str], str]] = []
     pick = words.best(answer)
-    if pick is not None:
+    if pick is not None and answer.request.runtime == "diffusers":
         steps.append(([*_without_cards(asked), "--card", pick.card, "--as", "code"], "do-code"))
         steps.append(([*asked, "--save", "plan.yaml"], "do-save"))
     if hidden or pick is None:
@@ -288,7 +290,7 @@ def _next(answer: Answer, hidden: bool, command: Sequence[str] | None, style: St
         remark = textwrap.wrap(f"  # {say(code)}", style.width, subsequent_indent="  # ")
         found += [style.paint(line, "dim") for line in remark]
         found += [f"  {line}" for line in words.command_lines(words_, style.width - 2)]
-    return [say("do-this"), *found]
+    return [say("do-this"), *found] if found else []
 
 
 def _without_cards(command: list[str]) -> list[str]:
