@@ -220,7 +220,7 @@ class Survey:
 
     def _every_step(self, frames: list[int]) -> None:
         """Steps one by one where they are few, and between two that differ."""
-        batches = (1, 1, 1) if self.video else (1, 1, 2, 3)
+        batches = (1, 1, 1) if self.video else (1, 1, 1, 2, 3, 4)
         asked = [
             (size, self.random.choice(frames), batch)
             for size, batch in zip(self.sizes(len(batches)), batches, strict=True)

@@ -202,7 +202,12 @@ def test_ctrl_c_interrupts_and_keeps_what_was_seen(server, workflow, capsys):
 
     threading.Thread(target=press).start()
     path = workflow(graph(**{"3": ("Wait", {"seconds": 60})}))
-    assert run(["comfy", "record", str(path), "--server", server.url, "--json"]) == 1
+    # the process that runs tests side by side ignores the signal
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert run(["comfy", "record", str(path), "--server", server.url, "--json"]) == 1
+    finally:
+        signal.signal(signal.SIGINT, before)
     found = files.parse(capsys.readouterr().out, "stdout")
     assert found.outcome.kind == "interrupted" and server.calls == ["interrupt"]
     assert [call.method for call in found.repetitions[0].calls] == ["4", "6", "3"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cardfit.plan.sequence import Mix, SequenceAnswer, make_sequence
 from cardfit.plan.target import Band, Target
 from cardfit.predict.memory import bands
@@ -131,14 +133,7 @@ def test_expandable_segments_are_named_where_a_replay_with_them_gets_through() -
     )
     base = trace(1)
     stream = base.streams[0]
-    one = Trace(
-        **{
-            name: getattr(base, name)
-            for name in Trace.__dataclass_fields__
-            if name not in ("streams",)
-        },
-        streams=(Stream(0, "forward", "", 0, events, (), (), stream.work),),
-    )
+    one = replace(base, streams=(Stream(0, "forward", "", 0, events, (), (), stream.work),))
     mix = Mix((REQUEST,), (1,), (Planned("tiny", one),), (0,), Process(Settings(offload="none")))
     found = make_sequence(mix, [target(1500)], versions={})
     card = found.cards[0]
