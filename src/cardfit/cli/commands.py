@@ -39,9 +39,11 @@ from cardfit.cli.probe import probe
 from cardfit.cli.readme import readme
 from cardfit.cli.records import records
 from cardfit.cli.rent import rent
+from cardfit.cli.report import report
 from cardfit.cli.run import run
 from cardfit.cli.sequence import Asked, one_question, refuse
 from cardfit.cli.sequence import run as run_file
+from cardfit.cli.serve import serve
 from cardfit.cli.sweep import sweep
 from cardfit.errors import BadFile, BadRequest
 from cardfit.messages import say
@@ -497,5 +499,7 @@ COMMANDS: Sequence[Any] = (
     compare,
     export,
     codecs,
+    report,
+    serve,
     schema,
 )
