@@ -87,7 +87,7 @@ $(VENV)/trace.stamp: $(VENV)/torch.stamp pyproject.toml
 
 $(VENV)/dev.stamp: $(VENV)/trace.stamp pyproject.toml
 	@echo "installing the tools of development" >&2
-	@$(PIP) -e '.[trace,run,quality,dev]'
+	@$(PIP) -e '.[trace,run,quality,web,dev]'
 	@touch $@
 
 clean:

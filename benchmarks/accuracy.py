@@ -19,6 +19,7 @@ from pathlib import Path
 from cardfit.accuracy.bands import LEVEL, MIN_ROWS, MIN_SOURCES, Band
 from cardfit.accuracy.rivals import RIVALS
 from cardfit.accuracy.score import KINDS, Accuracy, Errors, ScoredRow, score
+from cardfit.accuracy.scored import FILE as SCORED
 from cardfit.messages import say
 from cardfit.report import out
 from cardfit.units import GIB
@@ -237,6 +238,7 @@ def main(check: bool) -> int:
     errors = {row.id: row.error_pct for row in found.rows}
     ERRORS.write_text(json.dumps(errors, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     BANDS.write_text(json.dumps(bands(found), indent=1) + "\n", encoding="utf-8")
+    SCORED.write_text(found.model_dump_json(by_alias=True) + "\n", encoding="utf-8")
     PAGE.write_text(page(found), encoding="utf-8")
     PLOT.write_text(plot(found), encoding="utf-8")
     for kind in (*KINDS, *RIVALS):

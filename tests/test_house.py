@@ -18,7 +18,7 @@ SRC = Path(cardfit.__file__).parent
 FILES = sorted(path for path in SRC.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 HEAVY = {"torch", "diffusers", "transformers", "accelerate"}
-WEB = {"pynvml", "fastapi", "starlette", "uvicorn"}
+WEB = {"pynvml", "fastapi", "starlette", "uvicorn", "jinja2"}
 MEDIA = {"av", "scipy", "skimage", "flip_evaluator"}
 
 
@@ -221,6 +221,8 @@ def test_every_message_code_is_used_somewhere():
             more, shapes = said(TREES[path])
             texts |= more
             patterns += shapes
+    for page in SRC.rglob("templates/*.html"):
+        texts |= set(re.findall(r"'([a-z][\w-]+)'", page.read_text(encoding="utf-8")))
     unused = [
         code
         for code in TEXTS

@@ -36,8 +36,7 @@ def list_cards(
         intensity = flop / size_bytes if size_bytes else None
     said = cost.matters(worths, intensity)
     if json:
-        more = {"worth": [dump.plain(each) for each in worths], "matters": dump.plain(said)}
-        out.write(dump.many("cards", listed, **more, flop_per_byte=intensity))
+        out.write(dump.cards(listed, worths, said, intensity))
         return 0
     style = out.style_of()
     out.write(tables.cards(listed, style, worths, intensity=intensity))

@@ -7,7 +7,10 @@ goes through gettext, so that a translation is a catalogue file and never a chan
 from __future__ import annotations
 
 import gettext
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +34,7 @@ from cardfit.messages import (
     request,
     trace,
     verbs,
+    web,
 )
 
 TEXTS: dict[str, str] = {
@@ -55,11 +59,14 @@ TEXTS: dict[str, str] = {
         report,
         cli,
         comfy,
+        web,
     )
     for code, text in room.TEXTS.items()
 }
 
+LANGUAGES = ("en", "ja", "ko", "nl")
 _LOCALES = Path(__file__).parent.with_name("locales")
+_spoken: ContextVar[str | None] = ContextVar("language", default=None)
 
 
 def say(code: str, args: Mapping[str, object] | None = None) -> str:
@@ -67,9 +74,26 @@ def say(code: str, args: Mapping[str, object] | None = None) -> str:
 
     Raises KeyError when no such sentence exists: a code without words is a programming error.
     """
-    return _translation().gettext(TEXTS[code]).format(**(args or {}))
+    return _catalogue(language()).gettext(TEXTS[code]).format(**(args or {}))
+
+
+def language() -> str:
+    """The language that is spoken: that of `speaking`, else CARDFIT_LANG, else English."""
+    asked = _spoken.get() or os.environ.get("CARDFIT_LANG", "")
+    return asked if asked in LANGUAGES else LANGUAGES[0]
+
+
+@contextmanager
+def speaking(name: str) -> Iterator[None]:
+    """Speak ``name`` (one of `LANGUAGES`) within."""
+    token = _spoken.set(name)
+    try:
+        yield
+    finally:
+        _spoken.reset(token)
 
 
 @cache
-def _translation() -> gettext.NullTranslations:
-    return gettext.translation("cardfit", localedir=_LOCALES, fallback=True)
+def _catalogue(name: str) -> gettext.NullTranslations:
+    """The catalogue of a language; what it lacks stays English."""
+    return gettext.translation("cardfit", localedir=_LOCALES, languages=[name], fallback=True)

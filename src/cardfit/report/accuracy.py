@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from cardfit.accuracy.bands import Band
 from cardfit.accuracy.rebuild import Why
 from cardfit.accuracy.rivals import RIVALS
+from cardfit.accuracy.rows import Kind
 from cardfit.accuracy.score import KINDS, Accuracy, Errors, Summary
 from cardfit.messages import say
-from cardfit.report.grid import Column, Row, grid
+from cardfit.report.grid import Column, Row, Table, grid
 from cardfit.report.style import Style
 from cardfit.units import GIB_NAME, gib
 
@@ -23,20 +24,36 @@ _SIZE_DIGITS = 3
 
 def lines(found: Accuracy, style: Style) -> list[str]:
     """The whole page."""
+    page = [scored(found)]
+    for table in tables(found):
+        page += ["", *grid(table.columns, table.rows, style, indent=0)]
+    return page
+
+
+def scored(found: Accuracy) -> str:
+    """How many rows were scored and how many were not."""
     counts = {"scored": len(found.rows), "skipped": len(found.skipped), "unit": GIB_NAME}
-    page = [say("accuracy-scored", counts), "", *_summary(found.summary, style)]
+    return say("accuracy-scored", counts)
+
+
+def tables(found: Accuracy) -> list[Table]:
+    """The summary, the rows by source and family, the bands, the skips and the worst rows; no empty one."""
+    matching = {kind: errors for kind, errors in found.summary.matching.items() if errors.n}
+    page = [_summary(found.summary)]
+    if matching:
+        page.append(_matching(matching))
     for title, groups in (
         ("col-source", found.by_source),
         ("accuracy-col-family", found.by_family),
     ):
         if groups:
-            page += ["", *_groups(say(title), groups, style)]
+            page.append(_groups(say(title), groups))
     if found.bands:
-        page += ["", *_bands(found.bands, style)]
+        page.append(_bands(found.bands))
     if found.skipped:
-        page += ["", *_skipped(found, style)]
+        page.append(_skipped(found))
     if found.rows:
-        page += ["", *_worst(found, style)]
+        page.append(_worst(found))
     return page
 
 
@@ -69,34 +86,31 @@ def _columns() -> list[Column]:
     return [Column(say(f"accuracy-col-{name}"), right=True) for name in names]
 
 
-def _summary(summary: Summary, style: Style) -> list[str]:
+def _summary(summary: Summary) -> Table:
     rows: list[Row] = [
         [say(f"accuracy-kind-{kind}"), *_figures(summary[kind])] for kind in (*KINDS, *RIVALS)
     ]
-    columns = [Column(say("accuracy-col-kind"), least=12), *_columns()]
-    page = grid(columns, rows, style, indent=0)
-    matching: list[Row] = [
-        [say(f"accuracy-kind-{kind}"), *_figures(errors)]
-        for kind, errors in summary.matching.items()
-        if errors.n
+    return Table([Column(say("accuracy-col-kind"), least=12), *_columns()], rows)
+
+
+def _matching(matching: Mapping[Kind, Errors]) -> Table:
+    rows: list[Row] = [
+        [say(f"accuracy-kind-{kind}"), *_figures(errors)] for kind, errors in matching.items()
     ]
-    if matching:
-        columns = [Column(say("accuracy-matching"), least=12), *_columns()]
-        page += ["", *grid(columns, matching, style, indent=0)]
-    return page
+    return Table([Column(say("accuracy-matching"), least=12), *_columns()], rows)
 
 
-def _groups(title: str, groups: Mapping[str, Mapping[str, Errors]], style: Style) -> list[str]:
+def _groups(title: str, groups: Mapping[str, Mapping[str, Errors]]) -> Table:
     rows: list[Row] = [
         [name, say(f"accuracy-kind-{kind}"), *_figures(errors)]
         for name, kinds in groups.items()
         for kind, errors in kinds.items()
     ]
     columns = [Column(title, least=12), Column(say("accuracy-col-kind"), least=9), *_columns()]
-    return grid(columns, rows, style, indent=0)
+    return Table(columns, rows)
 
 
-def _bands(bands: Mapping[str, Band], style: Style) -> list[str]:
+def _bands(bands: Mapping[str, Band]) -> Table:
     rows: list[Row] = [
         [
             say(f"accuracy-kind-{kind}"),
@@ -115,10 +129,10 @@ def _bands(bands: Mapping[str, Band], style: Style) -> list[str]:
         Column(say("accuracy-col-group"), least=10),
         *(Column(say(f"accuracy-col-{name}"), right=True) for name in names),
     ]
-    return grid(columns, rows, style, indent=0)
+    return Table(columns, rows)
 
 
-def _skipped(found: Accuracy, style: Style) -> list[str]:
+def _skipped(found: Accuracy) -> Table:
     counts = Counter(row.why for row in found.skipped)
     rows: list[Row] = [
         [say(f"accuracy-why-{why.value}"), str(counts[why])] for why in Why if why in counts
@@ -127,10 +141,10 @@ def _skipped(found: Accuracy, style: Style) -> list[str]:
         Column(say("accuracy-col-why"), least=20),
         Column(say("accuracy-col-rows"), right=True),
     ]
-    return grid(columns, rows, style, indent=0)
+    return Table(columns, rows)
 
 
-def _worst(found: Accuracy, style: Style) -> list[str]:
+def _worst(found: Accuracy) -> Table:
     worst = sorted(found.rows, key=lambda row: -abs(row.error_pct))[:WORST]
     rows: list[Row] = [
         [
@@ -152,4 +166,4 @@ def _worst(found: Accuracy, style: Style) -> list[str]:
             for name in ("measured", "predicted", "error")
         ),
     ]
-    return grid(columns, rows, style, indent=0)
+    return Table(columns, rows)

@@ -39,12 +39,8 @@ _NUMBERS = (
 
 def lines(found: Autopsy, style: Style) -> list[str]:
     """The whole page."""
-    args = {
-        "cause": say(f"autopsy-name-{found.cause}"),
-        "confidence": say(f"autopsy-confidence-{found.confidence}"),
-    }
     return [
-        *hanging(style.paint(say("autopsy-headline", args), "bold"), "", style.width),
+        *hanging(style.paint(headline(found), "bold"), "", style.width),
         *_labelled("autopsy-why", found.why.text, style),
         "",
         *_cures(found, style),
@@ -74,12 +70,12 @@ def _labelled(code: str, text: str, style: Style) -> list[str]:
 
 
 def _cures(found: Autopsy, style: Style) -> list[str]:
-    shown = _best_first(found.cures)[:SHOWN]
-    comfy = found.program in _COMFY
+    shown = best_first(found.cures)[:SHOWN]
+    comfy = for_comfyui(found)
     page = []
     first = "autopsy-do-first"
     if found.planned is not None:
-        page += _labelled(first, _plan(found.planned), style)
+        page += _labelled(first, planned_text(found.planned), style)
         same = [cure for cure in shown if cure.settings == found.planned.settings]
         for cure in same[:1]:
             page += [" " * _INDENT + style.paint(line, "dim") for line in _how(cure, comfy, style)]
@@ -87,16 +83,35 @@ def _cures(found: Autopsy, style: Style) -> list[str]:
         shown = [cure for cure in shown if cure not in same]
     for at, cure in enumerate(shown):
         label = first if at == 0 else "autopsy-then"
-        text = f"{cure.text} ({say(f'autopsy-price-{cure.price}')})"
-        if cure.predicted is not None:
-            after = "autopsy-after-host" if found.cause in _ON_HOST else "autopsy-after"
-            text += f": {say(after, _of(cure.predicted))}"
-        page += _labelled(label, text, style)
+        page += _labelled(label, cure_text(found, cure), style)
         page += [" " * _INDENT + style.paint(line, "dim") for line in _how(cure, comfy, style)]
     return [*page, ""] if page else []
 
 
-def _best_first(cures: tuple[Cure, ...]) -> list[Cure]:
+def cure_text(found: Autopsy, cure: Cure) -> str:
+    """A cure with its price and what it leads to."""
+    text = f"{cure.text} ({say(f'autopsy-price-{cure.price}')})"
+    if cure.predicted is None:
+        return text
+    after = "autopsy-after-host" if found.cause in _ON_HOST else "autopsy-after"
+    return f"{text}: {say(after, _of(cure.predicted))}"
+
+
+def for_comfyui(found: Autopsy) -> bool:
+    """Whether the reader uses ComfyUI's words."""
+    return found.program in _COMFY
+
+
+def headline(found: Autopsy) -> str:
+    """The cause and how sure it is."""
+    args = {
+        "cause": say(f"autopsy-name-{found.cause}"),
+        "confidence": say(f"autopsy-confidence-{found.confidence}"),
+    }
+    return say("autopsy-headline", args)
+
+
+def best_first(cures: tuple[Cure, ...]) -> list[Cure]:
     """Those that surely cure before those that may, each in the order of price; those that do not come last."""
     said = [cure.predicted.verdict if cure.predicted else None for cure in cures]
     if not {"fits", "tight"} & set(said):
@@ -122,7 +137,7 @@ def _of(predicted: Predicted) -> dict[str, object]:
     }
 
 
-def _plan(planned: Planned) -> str:
+def planned_text(planned: Planned) -> str:
     """The planner's choice for the card: the cheapest settings that hold."""
     after = say("autopsy-after", _of(planned.predicted))
     return say("autopsy-planned", {"settings": planned.settings_text, "after": after})
@@ -137,8 +152,8 @@ def _planner(found: Autopsy, style: Style) -> list[str]:
 def _seen(found: Autopsy, style: Style) -> list[str]:
     stage = say("autopsy-stage-unknown") if found.stage is None else found.stage
     page = _labelled("autopsy-where", stage, style)
-    if numbers := _numbers(found.numbers, style):
-        page += _labelled("autopsy-numbers", numbers, style)
+    if counted := numbers(found.numbers, style):
+        page += _labelled("autopsy-numbers", counted, style)
     label = say("autopsy-seen")
     for each in found.evidence:
         page += hanging(label, each.tells.text, style.width, _INDENT)
@@ -151,9 +166,10 @@ def _seen(found: Autopsy, style: Style) -> list[str]:
     return page
 
 
-def _numbers(numbers: Numbers, style: Style) -> str:
-    sizes = [(code, getattr(numbers, name)) for name, code in _NUMBERS]
-    little = (numbers.capacity_bytes or 0) // 100
+def numbers(counted: Numbers, style: Style) -> str:
+    """What the message counts, in one line."""
+    sizes = [(code, getattr(counted, name)) for name, code in _NUMBERS]
+    little = (counted.capacity_bytes or 0) // 100
     known = [
         (code, size)
         for code, size in sizes

@@ -28,3 +28,9 @@ def many(kind: str, values: Iterable[Any], **more: Any) -> str:
     """The JSON of a list: ``{"schema": "cardfit.cards/1", "cards": [...]}``."""
     body = {"schema": f"cardfit.{kind}/1", **more, kind: [plain(value) for value in values]}
     return json.dumps(body, indent=2, ensure_ascii=False)
+
+
+def cards(listed: Iterable[Any], worths: Iterable[Any], said: Any, intensity: float | None) -> str:
+    """The JSON of the catalog with what a price buys of each card."""
+    more = {"worth": [plain(each) for each in worths], "matters": plain(said)}
+    return many("cards", listed, **more, flop_per_byte=intensity)

@@ -39,6 +39,14 @@ class Cell:
 Row = Sequence[Cell | str]
 
 
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns and rows, for `grid` to print or for a page to lay out."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+
+
 def grid(
     columns: Sequence[Column], rows: Sequence[Row], style: Style, indent: int = 2
 ) -> list[str]:

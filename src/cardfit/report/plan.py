@@ -56,31 +56,41 @@ def lines(
 
 def notes(answer: Answer, style: Style) -> list[str]:
     """The cautions of the answer, for the error stream."""
-    found = []
-    for note in answer.notes:
-        if note.code.startswith(CATCH):
-            continue
-        found += hanging(say("note"), note.text, style.width)
-    return found
+    return [line for text in remarks(answer) for line in hanging(say("note"), text, style.width)]
+
+
+def remarks(answer: Answer) -> list[str]:
+    """The notes of the answer that do not belong under "The catch"."""
+    return [note.text for note in answer.notes if not note.code.startswith(CATCH)]
 
 
 def _header(answer: Answer, style: Style, recommended: Mapping[str, Dtype] | None) -> list[str]:
+    return [*_fold(title(answer, recommended), style), *_fold(below(answer), style)]
+
+
+def title(answer: Answer, recommended: Mapping[str, Dtype] | None) -> list[str]:
+    """What was asked: model, size, frames, steps, dtypes, and the knobs that were set."""
     dtypes = words.dtypes(answer.settings, recommended)
-    title = [answer.model.title, *words.what(answer.request), dtypes]
+    found = [answer.model.title, *words.what(answer.request), dtypes]
     if (knobs := words.settings_words(answer.settings)) != say("set-nothing"):
-        title.append(knobs)
+        found.append(knobs)
+    return found
+
+
+def below(answer: Answer) -> list[str]:
+    """What the figures rest on: runtime, versions, bases, licence."""
     runtime = answer.request.runtime
     bases = ", ".join(sorted({stage.basis for stage in answer.stages}))
     if all(stage.basis != "measured" for stage in answer.stages):
         bases = say("basis-not-measured", {"basis": bases})
     order = sorted(answer.versions, key=lambda name: (name != "diffusers", name != "torch", name))
-    below = [", ".join(f"{name} {answer.versions[name]}" for name in order), bases]
+    found = [", ".join(f"{name} {answer.versions[name]}" for name in order), bases]
     if runtime not in answer.versions:
-        below.insert(0, runtime)
-    below.append(say("license", {"license": answer.model.license}))
+        found.insert(0, runtime)
+    found.append(say("license", {"license": answer.model.license}))
     if not answer.model.verified:
-        below.append(say("not-verified"))
-    return [*_fold(title, style), *_fold(below, style)]
+        found.append(say("not-verified"))
+    return found
 
 
 def _fold(parts: list[str], style: Style, indent: str = "") -> list[str]:
@@ -109,11 +119,11 @@ def _stages(answer: Answer, style: Style) -> list[str]:
         Column(say("col-peak"), right=True),
         Column(say("col-band"), right=True),
     ]
-    against = _against(answer) if style.bars else None
-    if against is not None:
-        columns.append(Column(say("col-bar", {"card": words.card_name(against.name)})))
+    card = against(answer) if style.bars else None
+    if card is not None:
+        columns.append(Column(say("col-bar", {"card": words.card_name(card.name)})))
     columns.append(Column(say("col-at"), least=14, cut=True))
-    rows = [_stage(stage, against, style) for stage in answer.stages]
+    rows = [_stage(stage, card, style) for stage in answer.stages]
     return grid(columns, rows, style)
 
 
@@ -133,7 +143,7 @@ def _stage(stage: StageRow, against: CardRow | None, style: Style) -> list[Cell 
     return [*row, Cell(where, "dim")]
 
 
-def _against(answer: Answer) -> CardRow | None:
+def against(answer: Answer) -> CardRow | None:
     """The card that the bars measure against: the cheapest pick, else the first with known room."""
     pick = words.best(answer)
     rows = [row for row in answer.cards if row.usable_bytes]
@@ -142,6 +152,12 @@ def _against(answer: Answer) -> CardRow | None:
 
 
 def _sums(answer: Answer, style: Style) -> list[str]:
+    parts, rule = sums(answer)
+    return [*_fold(parts, style, "  "), *_fold(rule, style, "  ")]
+
+
+def sums(answer: Answer) -> tuple[list[str], list[str]]:
+    """The peak with everything resident and one component at a time; then the rules of thumb."""
     offloads = answer.settings.offload not in (None, "none")
     label = "as-set" if offloads else "all-resident"
     if answer.request.runtime == "comfyui":
@@ -158,7 +174,7 @@ def _sums(answer: Answer, style: Style) -> list[str]:
         say("rule-of-thumb", {"all": gib_text(answer.rule_bytes)}),
         say("rule-of-denoiser", {"denoiser": gib_text(answer.denoiser_rule_bytes)}),
     ]
-    return [*_fold(parts, style, "  "), *_fold(rule, style, "  ")]
+    return parts, rule
 
 
 def _cards(answer: Answer, shown: list[Shown], style: Style) -> list[str]:
@@ -252,6 +268,11 @@ def _pick(answer: Answer, pick: Pick | None) -> str:
 
 
 def _catch(answer: Answer, style: Style) -> list[str]:
+    text = catch(answer)
+    return hanging(say("the-catch"), text, style.width) if text else []
+
+
+def catch(answer: Answer) -> str:
     """The cheapest way to be wrong: what the plan warns of for its pick, and the tight cards by name."""
     said = [note.text for note in answer.notes if note.code.startswith(CATCH)]
     if not any(row.verdict in HOLDS for row in answer.cards):
@@ -262,7 +283,7 @@ def _catch(answer: Answer, style: Style) -> list[str]:
         if more := len(tight) - len(names):
             names.append(say("catch-more", {"count": more}))
         said.append(say("catch-tight", {"cards": ", ".join(names)}))
-    return hanging(say("the-catch"), " ".join(said), style.width) if said else []
+    return " ".join(said)
 
 
 def _tight(row: CardRow, answer: Answer) -> str:
@@ -277,20 +298,27 @@ def _tight(row: CardRow, answer: Answer) -> str:
 
 
 def _next(answer: Answer, hidden: bool, command: Sequence[str] | None, style: Style) -> list[str]:
-    asked = list(command) if command else words.command(answer.request)
-    steps: list[tuple[list[str], str]] = []
-    pick = words.best(answer)
-    if pick is not None and answer.request.runtime == "diffusers":
-        steps.append(([*_without_cards(asked), "--card", pick.card, "--as", "code"], "do-code"))
-        steps.append(([*asked, "--save", "plan.yaml"], "do-save"))
-    if hidden or pick is None:
-        steps.append(([*asked, "--all"], "do-all"))
     found = []
-    for words_, code in steps:
+    for words_, code in steps(answer, hidden, command):
         remark = textwrap.wrap(f"  # {say(code)}", style.width, subsequent_indent="  # ")
         found += [style.paint(line, "dim") for line in remark]
         found += [f"  {line}" for line in words.command_lines(words_, style.width - 2)]
     return [say("do-this"), *found] if found else []
+
+
+def steps(
+    answer: Answer, hidden: bool, command: Sequence[str] | None = None
+) -> list[tuple[list[str], str]]:
+    """The commands to go on with, each with the code of its remark; ``hidden`` where cards are left out."""
+    asked = list(command) if command else words.command(answer.request)
+    found: list[tuple[list[str], str]] = []
+    pick = words.best(answer)
+    if pick is not None and answer.request.runtime == "diffusers":
+        found.append(([*_without_cards(asked), "--card", pick.card, "--as", "code"], "do-code"))
+        found.append(([*asked, "--save", "plan.yaml"], "do-save"))
+    if hidden or pick is None:
+        found.append(([*asked, "--all"], "do-all"))
+    return found
 
 
 def _without_cards(command: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from cardfit.messages import say
 from cardfit.records.files import records_folder
 from cardfit.records.models import OutcomeKind, Record
 from cardfit.report import words
-from cardfit.report.grid import Cell, Column, grid, hanging
+from cardfit.report.grid import Cell, Column, Table, grid, hanging
 from cardfit.report.style import Style
 from cardfit.units import human_bytes, human_seconds
 
@@ -70,7 +70,13 @@ def head(record: Record) -> list[str]:
 
 
 def stages(record: Record, style: Style) -> list[str]:
-    """The table of stages."""
+    """The table of stages, printed."""
+    table = stage_table(record)
+    return grid(table.columns, table.rows, style)
+
+
+def stage_table(record: Record) -> Table:
+    """What was predicted of each stage beside what was measured."""
     found = rows(record)
     on_card = any(row.reserved_bytes is not None for row in found)
     columns = [
@@ -85,7 +91,7 @@ def stages(record: Record, style: Style) -> list[str]:
         Column(say("run-first"), right=True),
         Column(say("run-steady"), right=True),
     ]
-    return grid(columns, [_row(row, on_card) for row in found], style)
+    return Table(columns, [_row(row, on_card) for row in found])
 
 
 def _row(row: Row, on_card: bool) -> list[Cell | str]:
@@ -128,6 +134,12 @@ def _off(predicted: int | None, measured: int | None) -> Cell:
 
 
 def _times(record: Record, style: Style) -> list[str]:
+    found = times(record)
+    return _labelled("run-label-time", style.dot.join(found), style) if found else []
+
+
+def times(record: Record) -> list[str]:
+    """How long each phase took, and a step."""
     found = []
     for phase in ("load", "first", "steady", "resume", "own"):
         each = [repetition.seconds for repetition in record.of_phase(phase)]
@@ -137,16 +149,21 @@ def _times(record: Record, style: Style) -> list[str]:
             found.append(say(code, {"phase": say(f"phase-{phase}"), **args}))
     if (step := step_seconds(record)) is not None:
         found.append(say("run-step", {"seconds": human_seconds(step)}))
-    return _labelled("run-label-time", style.dot.join(found), style) if found else []
+    return found
 
 
 def _figures(record: Record, style: Style) -> list[str]:
-    found = []
-    for name, code in _SHOWN:
-        value = record.peak(name)
-        if value is not None:
-            found.append(say(code, {"size": human_bytes(value)}))
+    found = figures(record)
     return _labelled("run-label-seen", style.dot.join(found), style) if found else []
+
+
+def figures(record: Record) -> list[str]:
+    """What the samplers saw at most."""
+    return [
+        say(code, {"size": human_bytes(value)})
+        for name, code in _SHOWN
+        if (value := record.peak(name)) is not None
+    ]
 
 
 def outcome_word(record: Record, style: Style) -> Cell:
@@ -213,6 +230,12 @@ def _labelled(code: str, text: str, style: Style) -> list[str]:
 
 def table(records: Iterable[Record], style: Style) -> list[str]:
     """Records in a list, one a line."""
+    found = listed(records, style)
+    return grid(found.columns, found.rows, style) if found.rows else [say("records-none")]
+
+
+def listed(records: Iterable[Record], style: Style) -> Table:
+    """Records in a list, the id first."""
     columns = [
         Column(say("records-id")),
         Column(say("records-model"), least=8, cut=True),
@@ -223,8 +246,7 @@ def table(records: Iterable[Record], style: Style) -> list[str]:
         Column(say("records-seconds"), right=True),
         Column(say("records-outcome"), least=10),
     ]
-    listed = [_listed(record, style) for record in records]
-    return grid(columns, listed, style) if listed else [say("records-none")]
+    return Table(columns, [_listed(record, style) for record in records])
 
 
 def _listed(record: Record, style: Style) -> list[Cell | str]:

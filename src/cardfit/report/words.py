@@ -14,7 +14,7 @@ from cardfit.messages import TEXTS, say
 from cardfit.plan.again import command as command
 from cardfit.plan.answer import Answer, CardRow, Money, OfferRow, Pick, Price, Verdict
 from cardfit.plan.knobs import offload_details
-from cardfit.plan.offers import money_text
+from cardfit.plan.offers import money_text as money_text
 from cardfit.plan.target import short_name
 from cardfit.report.grid import Cell
 from cardfit.report.style import Style
@@ -48,17 +48,27 @@ _OFFLOADS = {
 card_name = short_name
 
 
+def shape_name(verdict: Verdict, prices: Sequence[Price]) -> str:
+    """The name of the sign for a verdict, by the keys of `style.SHAPES`: a half disc where it fits at a price."""
+    return "price" if verdict == "fits" and prices else _VERDICTS[verdict][0]
+
+
 def shape(verdict: Verdict, prices: Sequence[Price], style: Style) -> str:
-    """The sign for a verdict: a half disc where it fits at a price."""
-    name = _VERDICTS[verdict][0]
-    return style.shape("price" if verdict == "fits" and prices else name)
+    """The sign for a verdict."""
+    return style.shape(shape_name(verdict, prices))
+
+
+def verdict_words(row: CardRow) -> str:
+    """The verdict in words, with its worst price: ``fits``, ``fits, lossy``."""
+    worst = [say(_PRICES[price]) for price in _PRICES if price in row.price_of_it][:1]
+    return ", ".join([say(_VERDICTS[row.verdict][1]), *worst])
 
 
 def verdict(row: CardRow, style: Style) -> Cell:
-    """The verdict as shape and word, with its worst price: ``● fits``, ``◐ fits, lossy``."""
-    worst = [say(_PRICES[price]) for price in _PRICES if price in row.price_of_it][:1]
-    said = ", ".join([say(_VERDICTS[row.verdict][1]), *worst])
-    return Cell(f"{shape(row.verdict, row.price_of_it, style)} {said}", row.grade or "")
+    """The verdict as shape and words: ``● fits``, ``◐ fits, lossy``."""
+    return Cell(
+        f"{shape(row.verdict, row.price_of_it, style)} {verdict_words(row)}", row.grade or ""
+    )
 
 
 def short_settings(row: CardRow) -> str:
@@ -174,11 +184,14 @@ def price(offer: OfferRow | None, between: str = "  ") -> str:
     """The price of an offer, then its age."""
     if offer is None:
         return say("no-offer")
+    return f"{price_of(offer)}{between}{say('age-days', {'days': offer.age_days})}"
+
+
+def price_of(offer: OfferRow) -> str:
+    """The price of an offer for its period: ``$0.40/h``."""
     code = "price-hour" if offer.period == "hour" else "price-month"
     text = say(code, {"money": money(offer.price)})
-    if offer.spot:
-        text = say("price-spot", {"price": text})
-    return f"{text}{between}{say('age-days', {'days': offer.age_days})}"
+    return say("price-spot", {"price": text}) if offer.spot else text
 
 
 def command_lines(words: list[str], width: int) -> list[str]:

@@ -135,6 +135,11 @@ def validate_settings(fields: Mapping[str, Any]) -> Settings:
     return _validate(Settings, fields, _Where(None, {}))
 
 
+def validate(kind: type[_AnyModel], fields: Mapping[str, Any]) -> _AnyModel:
+    """A ``kind`` from ``fields``; raises BadRequest that names the field, what was found and what is allowed."""
+    return _validate(kind, fields, _Where(None, {}))
+
+
 class _Budget:
     """Counts YAML nodes, an alias each time it is used, so that a small file cannot unfold into a large one."""
 

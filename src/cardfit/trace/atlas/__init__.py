@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from cardfit.library.models import Model
 from cardfit.request import ExactRequest, Settings
-from cardfit.trace.atlas.compose import Gap, compose
-from cardfit.trace.atlas.read import book_of
+from cardfit.trace.atlas.compose import Gap, bounds, compose, gap
+from cardfit.trace.atlas.domain import Domain
+from cardfit.trace.atlas.read import FOLDER, book_of
 from cardfit.trace.stream import Trace
 
 
@@ -26,6 +27,28 @@ def versions_of(model: Model) -> dict[str, str]:
     """The versions that the model's file was made with; empty where the atlas has none."""
     book = book_of(model.id)
     return dict(book["versions"]) if book is not None else {}
+
+
+def models() -> frozenset[str]:
+    """The ids of the library entries that the atlas has a file for."""
+    return frozenset(path.stem for path in FOLDER.glob("*.xz"))
+
+
+def domain(model: Model, request: ExactRequest) -> Domain | None:
+    """The bounds inside which the atlas knows requests like this one; None where it knows none."""
+    book = book_of(model.id)
+    if book is None or book["entry"] != entry_hash_of(model):
+        return None
+    found = bounds(book, request)
+    return None if isinstance(found, Gap) else found
+
+
+def outside(model: Model, request: ExactRequest, settings: Settings) -> str | None:
+    """The field that lies outside, told without composing a trace; None where nothing does."""
+    book = book_of(model.id)
+    if book is None or book["entry"] != entry_hash_of(model):
+        return "model"
+    return gap(book, request, settings)
 
 
 def entry_hash_of(model: Model) -> str:

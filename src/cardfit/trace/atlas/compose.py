@@ -126,6 +126,23 @@ def _prompt(domain: Domain, request: ExactRequest) -> tuple[tuple[str, dict[str,
     return (("plan-prompt-grows", args),)
 
 
+def bounds(book: dict[str, Any], request: ExactRequest) -> Domain | Gap:
+    """Where the variant that ``request`` belongs to holds."""
+    variant = _variant(book, request)
+    return variant if isinstance(variant, Gap) else Domain.of(variant["domain"])
+
+
+def gap(book: dict[str, Any], request: ExactRequest, settings: Settings) -> str | None:
+    """The field of ``request`` or ``settings`` that lies outside, as far as bounds and settings tell."""
+    variant = _variant(book, request)
+    if isinstance(variant, Gap):
+        return variant.field
+    if (field := Domain.of(variant["domain"]).outside(request)) is not None:
+        return field
+    tables = _tables(variant, request, settings)
+    return tables.field if isinstance(tables, Gap) else None
+
+
 def _variant(book: dict[str, Any], request: ExactRequest) -> dict[str, Any] | Gap:
     found: list[dict[str, Any]] = [v for v in book["variants"] if v["task"] == request.task]
     if not found:

@@ -1,0 +1,31 @@
+// What plain HTML cannot do: a slider that moves with its number, and a button that copies.
+(() => {
+  "use strict";
+  document.documentElement.classList.add("js");
+  // On a narrow screen the answer should not stand below every knob; in view of it the way there is not needed.
+  if (matchMedia("(max-width: 62rem)").matches) {
+    document.querySelectorAll(".ask > details").forEach((each) => each.removeAttribute("open"));
+  }
+  const of = (event, kind) => (event.target instanceof Element ? event.target.closest(kind) : null);
+
+  document.addEventListener("input", (event) => {
+    const slider = of(event, "input[data-for]");
+    const number = of(event, "input[type=number]");
+    if (slider) {
+      document.getElementById(slider.dataset.for).value = slider.value;
+      slider.dispatchEvent(new CustomEvent("slide", { bubbles: true }));
+    } else if (number) {
+      const partner = document.querySelector(`input[data-for="${number.id}"]`);
+      if (partner) partner.value = number.value;
+    }
+  });
+
+  document.addEventListener("click", async (event) => {
+    const button = of(event, "button[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent.trim());
+    const before = button.textContent;
+    button.textContent = button.dataset.done;
+    setTimeout(() => { button.textContent = before; }, 1500);
+  });
+})();
