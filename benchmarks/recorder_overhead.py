@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from cardfit import api
+from cardfit import verbs
 from cardfit.library.rules import resolve
 from cardfit.measure.job import Job
 from cardfit.measure.runner.assemble import assemble
@@ -75,7 +75,7 @@ def bare_apart(arguments: argparse.Namespace) -> float:
 
 def recorded(arguments: argparse.Namespace, folder: Path) -> float:
     """Seconds of the steady call of a recorded run."""
-    record = api.run(
+    record = verbs.run(
         request(arguments),
         FP32,
         configs=folder,
