@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,14 @@ def test_an_export_that_the_card_cannot_do_is_said_before_the_run() -> None:
     assert "A100" in said["plan-no-encoder"] and "H100" in said["plan-no-encoder"]
     assert "4090" not in said["plan-no-encoder"] and "--export h264" in said["plan-no-encoder"]
     assert "nothing worth having" in said["plan-export-small"]
+    # the encoder's rate is in no table: an hour holds the runs at most, and what measures it is named
+    most = re.search(r"at most ([\d.,]+) an hour", said["plan-throughput-nvenc"])
+    (row,) = [each for each in found.cards if each.card == found.recommended.cheapest.card]
+    assert most is not None and row.seconds is not None
+    assert float(most[1].replace(",", "")) == pytest.approx(3600 / row.seconds.likely, rel=0.05)
+    assert "cardfit codecs" in said["plan-throughput-nvenc"]
+    cannot = cardfit.plan(asked, Settings(offload="model"), cards=["h100-sxm"])
+    assert "plan-throughput-nvenc" not in {note.code for note in cannot.notes}
     # frames four times as wide and high: 25 GB of them twice on the host at export
     large = asked.model_copy(
         update={"post": (Post(upscale=Upscale(model="realesr-animevideov3")),)}

@@ -156,6 +156,10 @@ TEXTS: dict[str, str] = {
         "{card}: about {hour} outputs an hour, {day} a day, run and export in turn; {beside} an hour with the export "
         "on the host's threads beside the next run."
     ),
+    "plan-throughput-nvenc": N_(
+        "With the card's own encoder {card} makes at most {most} an hour, the rate of its runs: nobody has published "
+        "how many frames a second it encodes beside them, so none is assumed. cardfit codecs measures it on the card."
+    ),
     "plan-batch-helps": N_(
         "{card} has {spare} to spare and does not wait for arithmetic: a larger batch makes more in the same time."
     ),

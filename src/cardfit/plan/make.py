@@ -113,7 +113,7 @@ def make(
                 *untraced,
                 *_measured(knobs),
                 *post_notes(request, after),
-                *export_notes(request, ranked, catalog),
+                *export_notes(request, ranked, recommended, catalog),
                 *notes,
                 *_bnb_version(ranked),
                 *picks_notes,

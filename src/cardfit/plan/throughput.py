@@ -46,7 +46,7 @@ def cards_for(outputs_per_month: float, seconds: float, batch: int) -> int:
 
 def rates(ranked: Sequence[Ranked], recommended: Recommended, batch: int) -> list[Note]:
     """What the cheapest card that fits makes in an hour and a day, and what a batch would change."""
-    row = _chosen(ranked, recommended)
+    row = chosen(ranked, recommended)
     if row is None or row.row.seconds is None:
         return []
     seconds = row.row.seconds.likely
@@ -54,9 +54,9 @@ def rates(ranked: Sequence[Ranked], recommended: Recommended, batch: int) -> lis
     hour = outputs_per_hour(seconds + export, batch)
     args: dict[str, object] = {
         "card": short_name(row.row.name),
-        "hour": _count(hour),
-        "day": _count(24 * hour),
-        "beside": _count(outputs_per_hour(max(seconds, export), batch)),
+        "hour": count_text(hour),
+        "day": count_text(24 * hour),
+        "beside": count_text(outputs_per_hour(max(seconds, export), batch)),
     }
     return [Note("plan-throughput", args), *_batch(row)]
 
@@ -65,7 +65,7 @@ def demand(
     ranked: Sequence[Ranked], recommended: Recommended, batch: int, outputs_per_month: float
 ) -> list[Note]:
     """Cards for a month's outputs; none of them adds its memory to another's."""
-    row = _chosen(ranked, recommended)
+    row = chosen(ranked, recommended)
     if row is None or row.row.seconds is None:
         return [Note("plan-outputs-no-seconds", {"outputs": f"{outputs_per_month:g}"})]
     seconds = row.row.seconds.likely
@@ -73,14 +73,14 @@ def demand(
     hours = outputs_per_month / outputs_per_hour(seconds, batch)
     args: dict[str, object] = {
         "outputs": f"{outputs_per_month:g}",
-        "hours": _count(hours),
+        "hours": count_text(hours),
         "card": short_name(row.row.name),
         "count": count,
     }
     return [Note("plan-demand-one" if count == 1 else "plan-demand-many", args)]
 
 
-def _chosen(ranked: Sequence[Ranked], recommended: Recommended) -> Ranked | None:
+def chosen(ranked: Sequence[Ranked], recommended: Recommended) -> Ranked | None:
     """The cheapest pick, else the fastest."""
     pick = recommended.cheapest or recommended.fastest
     if pick is None:
@@ -112,5 +112,6 @@ def batch_helps(time: TimeEstimate) -> bool | None:
     return waiting > whole / 2
 
 
-def _count(value: float) -> str:
+def count_text(value: float) -> str:
+    """A number of outputs or hours as a person writes it."""
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
