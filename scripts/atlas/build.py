@@ -1,6 +1,7 @@
 """Build the atlas: one file a model, with every task, guidance on and off, and the VAE's settings.
 
     python scripts/atlas/build.py [MODEL ...] [--to FOLDER] [--jobs 2] [--again]
+    python scripts/atlas/build.py --more [MODEL ...]
 
 Files that are there already and were made from the same entry and versions are left alone, so a build that was
 interrupted goes on where it stood. The same versions give the same bytes.
@@ -12,412 +13,42 @@ import argparse
 import multiprocessing
 import sys
 import time
-from fractions import Fraction
 from functools import partial
-from math import gcd
 from pathlib import Path
-from typing import Any
 
 import torch
-from fit import NEARLY, Formula, evaluate
-from session import Session
-from survey import (
-    IMAGE_PIXELS,
-    MANY,
-    MAX_BATCH,
-    MAX_FRAMES,
-    VIDEO_PIXELS,
-    Piece,
-    Structures,
-    Survey,
-    Table,
-    Variant,
-    make_request,
-    possible,
-)
-from write import Book, save
+from making import ModelBuild
+from write import save
 
 from cardfit.errors import CardfitError
 from cardfit.library import all_models, load
 from cardfit.library.models import Model
-from cardfit.request import Settings
 from cardfit.trace import recorder
-from cardfit.trace.atlas.domain import Domain, key_of
-from cardfit.trace.atlas.read import FOLDER, entry_hash
+from cardfit.trace.atlas.read import FOLDER, entry_hash, read_file
 from cardfit.trace.cache import versions
-from cardfit.trace.coding import encode
 
-SMALLEST = 320  # pixels of a side; below it the dry run keeps tables of positions real
 SMALL = 1 << 16  # elements; what the pipeline does to larger tensors is looked at by shape only
 
 
-# Where decoding in tiles is looked at: the sizes of the usual ratios, and the usual clips.
-IMAGE_SIZES = (
-    (768, 768), (1024, 1024), (1152, 896), (1216, 832), (1344, 768), (1280, 720), (1536, 1024),
-    (1536, 1536), (1920, 1088), (2048, 2048),
-)  # fmt: skip
-VIDEO_SIZES = ((832, 480), (1280, 720))
-FRAME_COUNTS = (81,)
-_TILED = ("batch", "height", "width", "frames")
+def extend(name: str, to: Path) -> tuple[str, str]:
+    """Add the other tasks and guidance to a model's file; (model, what happened)."""
+    torch.set_num_threads(1)
+    recorder.BETWEEN = SMALL
+    model = load(name)
+    path = to / f"{model.id}.xz"
+    if not path.exists() or not _current(path, model):
+        return name, "no file to extend"
+    made = ModelBuild(model, lambda text: None, read_file(path))
+    before = len(made.book.variants)
+    try:
+        size = save(made.more(), to, keep_tiles=True)
+    except Exception as failed:  # one model must not end the build of the others
+        return name, f"not extended: {type(failed).__name__}: {str(failed)[:300]}"
+    lines = [f"{size / 1000:.0f} kB, {len(made.book.variants) - before} more variants"]
+    return name, "\n    ".join([*lines, *(t[:200] for t in made.problems[:4])])
 
 
-def _constant(value: float) -> Formula:
-    """A formula that gives ``value`` whatever the point."""
-    return (((0, 0, 0, 0, 0), Fraction(round(value))),) if value else ()
-
-
-def guidances(model: Model) -> list[tuple[str, float]]:
-    """A guidance above 1 and one that is not, the default first."""
-    usual = model.defaults.guidance_scale
-    pair = [("on", usual if usual > 1 else 4.0), ("off", usual if usual <= 1 else 1.0)]
-    return pair if usual > 1 else pair[::-1]
-
-
-def domain_of(model: Model, ask: Any, grid: int) -> Domain:
-    """The bounds to look in, as far as the model's own rules allow."""
-    rules = model.rules
-    video = model.is_video
-    pixels = VIDEO_PIXELS if video else IMAGE_PIXELS
-    sizes: set[tuple[int, int]] = set()
-    default = (model.defaults.width, model.defaults.height)
-    if rules.size.fit != "plain":
-        asked = [*rules.size.sizes, *rules.native_sizes, default]
-        asked += [(w, h) for w in range(512, 2049, 128) for h in range(512, 2049, 128)]
-        for width, height in asked:
-            found = possible(ask, width=width, height=height)
-            if found is not None:
-                sizes.add((found.width, found.height))
-        for side in [s for size in sizes for s in size]:
-            grid = gcd(grid * 64, side) if grid == 1 else gcd(grid, side)
-    counts: tuple[int, ...] = (1,)
-    if video:
-        most = min(MAX_FRAMES, rules.frames.max_frames or MAX_FRAMES)
-        found_counts = set()
-        for n in range(1, most + 1):
-            found = possible(ask, width=default[0], height=default[1], num_frames=n)
-            if found is not None and found.num_frames == n:
-                found_counts.add(n)
-        counts = tuple(sorted(found_counts))
-    largest = min(rules.size.max_side or 4096, 4096)
-    return Domain(
-        grid=grid,
-        temporal=max(1, model.vae.temporal_compression),
-        smallest=smallest_side(model, ask, grid),
-        largest=largest // grid * grid,
-        pixels=pixels,
-        batch=1 if video else MAX_BATCH,
-        sizes=tuple(sorted(sizes)),
-        frame_counts=counts,
-        prompt_tokens=None,
-    )
-
-
-def smallest_side(model: Model, ask: Any, grid: int) -> int:
-    """The smallest square side from `SMALLEST` pixels on that the model takes."""
-    for side in range(-(-SMALLEST // grid) * grid, 1025, grid):
-        found = possible(ask, width=side, height=side)
-        if found is not None and (found.width, found.height) == (side, side):
-            return side
-    return -(-SMALLEST // grid) * grid
-
-
-def first_grid(model: Model) -> int:
-    """Steps in which a side changes nothing but sizes: a UNet halves what it gets up to three times."""
-    step = max(
-        model.rules.size.floor_to, model.rules.size.refuse_unless, model.vae.spatial_compression
-    )
-    if any("UNet" in part.class_path for part in model.components.values()):
-        return max(step, model.vae.spatial_compression * 8)
-    return step
-
-
-def ways_of(grid: int) -> list[tuple[int, int]]:
-    """What to hold a size to, least first: (steps of a side in pixels, what height x width in steps divides by).
-
-    Attention pads a sequence to a multiple of 8, some models to one of 32; the last is for the usual size alone.
-    """
-    return [(grid, 1), (grid, 8), (grid, 32), (grid * 2, 1), (grid * 4, 1), (grid, 1)]
-
-
-class ModelBuild:
-    """One model's file in the making."""
-
-    def __init__(self, model: Model, say: Any) -> None:
-        self.model, self.say = model, say
-        self.structures = Structures()
-        self.book = Book(self.structures)
-        self.problems: list[str] = []
-        self.sites: dict[tuple[str, str], int] = {("", ""): 0}
-        self.open = Settings(
-            vae_tiling=model.vae.tiling_required, vae_slicing=False, offload="none"
-        )
-
-    def build(self, usual: bool) -> dict[str, Any]:
-        """Every task, or the ``usual`` one; one that cannot be done leaves a problem, not a file with holes unsaid."""
-        for task in self.model.tasks[: 1 if usual else None]:
-            self._task(task, usual)
-        if not self.book.variants:
-            raise CardfitErrorText("; ".join(self.problems) or "nothing")
-        head = {
-            "model": self.model.id,
-            "entry": entry_hash(self.model),
-            "versions": versions(),
-        }
-        return self.book.content(head, [list(site) for site in self.sites])
-
-    def _task(self, task: Any, usual: bool) -> None:
-        session: Session | None = None
-        first: Survey | None = None
-        for n, (guided, scale) in enumerate(guidances(self.model)[: 1 if usual else None]):
-            ask = make_request(self.model, task, scale)
-            ways = ways_of(first_grid(self.model))
-            for at, (grid, whole) in enumerate(ways):
-                domain = domain_of(self.model, ask, grid)
-                domain.whole = whole
-                only = at == len(ways) - 1 or (at > 0 and bool(domain.sizes))
-                if only:
-                    domain.sizes = ((self.model.defaults.width, self.model.defaults.height),)
-                start = ask(**self._start(domain))
-                if session is None:
-                    session = Session(self.model, start, self.open)
-                    session.pool.sites = self.sites
-                if n and first is not None and self._same(session, ask, first, start):
-                    self.book.variants[-1]["guided"] = "any"
-                    return
-                survey = Survey(
-                    session, self.structures, ask, domain, self.open, seed=7, before=first
-                )
-                made = self._variant(survey)
-                wrong = None if isinstance(made, str) else self._check(survey, made[0])
-                if isinstance(made, str) or wrong:
-                    self.say(
-                        f"{task} {guided} grid {grid} whole {whole}: {made if isinstance(made, str) else wrong}"
-                    )
-                    if only:
-                        self.problems.append(
-                            f"{task} {guided}: {made if isinstance(made, str) else wrong}"
-                        )
-                        break
-                    continue
-                variant, settings = made
-                self.problems += [f"{task} {guided}: {p}" for p in variant.problems]
-                components = encode(survey.traced)["components"]
-                self.book.add(variant, components, task=task, guided=guided, more=settings)
-                first = first or survey
-                break
-
-    def _start(self, domain: Domain) -> dict[str, Any]:
-        side = domain.smallest
-        width, height = domain.sizes[0] if domain.sizes else (side, side)
-        more = {"num_frames": domain.frame_counts[min(1, len(domain.frame_counts) - 1)]}
-        return {
-            "width": width,
-            "height": height,
-            "num_inference_steps": 20,
-            **(more if self.model.is_video else {}),
-        }
-
-    def _same(self, session: Session, ask: Any, first: Survey, start: Any) -> bool:
-        """Whether guidance changes nothing: the timeline and the calls are those of the first variant."""
-        fields = {"width": start.width, "height": start.height, "num_inference_steps": 20}
-        if self.model.is_video:
-            fields["num_frames"] = start.num_frames
-        domain = first.domain
-        one = first.look(first.request(**fields), domain.point(start))
-        two = first.look(ask(**fields), domain.point(start))
-        del session
-        return {n: (r.structure, r.slots) for n, r in one.items()} == {
-            n: (r.structure, r.slots) for n, r in two.items()
-        }
-
-    def _variant(self, survey: Survey) -> tuple[Variant, list[Any]] | str:
-        try:
-            survey.survey()
-        except CardfitError as failed:
-            return str(failed)
-        if not survey.narrow():
-            return f"alike only from {survey.domain.smallest}^2 to {survey.domain.pixels} pixels"
-        trace = survey.traced
-        pool: list[Any] = []
-        problems: list[str] = []
-        table = survey.table("timeline", pool, problems)
-        if not table.pieces:
-            return "; ".join(problems)
-        calls = {}
-        for name in survey.rows:
-            if name != "timeline":
-                calls[name] = survey.table(name, pool, problems)
-                if not calls[name].pieces:
-                    return "; ".join(problems)
-        variant = Variant(
-            domain=survey.domain,
-            timeline=table,
-            calls=calls,
-            pipeline=trace.pipeline,
-            sequence=trace.offload_sequence,
-            excluded=trace.excluded,
-            notes=trace.notes,
-            problems=problems,
-        )
-        self._prompt(survey)
-        tiled = bool(self.open.vae_tiling)
-        held: list[Any] = [[[tiled, None, None, False], {}]]
-        if self.model.vae.slicing and survey.domain.batch > 1:
-            tables = self._sliced(survey, pool, problems)
-            if tables:
-                held.append([[tiled, None, None, True], tables])
-        if self.model.vae.tiling and not tiled:
-            tables = self._tiled(survey, variant)
-            if tables:
-                held.append([[True, None, None, False], tables])
-        return variant, held
-
-    def _tiled(self, survey: Survey, variant: Variant) -> dict[str, Any]:
-        """The VAE's calls in tiles, at the sizes asked for most: how many tiles there are shapes everything.
-
-        Each size and number of frames is looked at itself and holds for itself alone.
-        """
-        settings = self.open.model_copy(update={"vae_tiling": True})
-        domain, vae = survey.domain, self.model.vae.component
-        each = Survey(survey.session, self.structures, survey.request, domain, settings, seed=13)
-        found: dict[str, dict[tuple[int, ...], Piece]] = {}
-        steps = MANY if domain.many_from else domain.steps[-1]
-        for width, height, count in self._asked_most(domain):
-            request = survey._ask(width, height, count, 1, steps)
-            if domain.outside(request):
-                continue
-            point = domain.point(request)
-            try:
-                seen = each.look(request, point, made_up=True)
-            except CardfitError:
-                continue  # the pipeline itself fails there
-            wrong = self._compare(
-                {"timeline": seen["timeline"]}, {"timeline": variant.timeline}, domain
-            )
-            if wrong:
-                variant.problems.append(f"tiled: {wrong}")
-                return {}
-            key = key_of(point, _TILED, domain.many_from)
-            for name, row in seen.items():
-                if name.startswith(f"{vae}."):
-                    same = [_constant(y) for y in row.slots]
-                    found.setdefault(name, {})[key] = Piece(row.structure, same)
-        tables = {
-            name: Table(_TILED, {key: n for n, key in enumerate(pieces)}, list(pieces.values()))
-            for name, pieces in found.items()
-        }
-        return {name: self.book.table(table, "call") for name, table in tables.items()}
-
-    def _asked_most(self, domain: Domain) -> list[tuple[int, int, int]]:
-        """Sizes and frames that people ask for, those larger than a tile: (width, height, frames)."""
-        model, usual = self.model, self.model.defaults
-        sizes = [(usual.width, usual.height), *model.rules.native_sizes]
-        sizes += VIDEO_SIZES if model.is_video else IMAGE_SIZES
-        sizes += [(height, width) for width, height in sizes]
-        side = model.vae.tile_side or 0
-        sizes = [each for each in dict.fromkeys(sizes) if max(each) > side]
-        counts = [1]
-        if model.is_video:
-            near = [
-                min(domain.frame_counts, key=lambda n: abs(n - count))
-                for count in (usual.num_frames, *FRAME_COUNTS)
-            ]
-            counts = list(dict.fromkeys(near))
-        return [(width, height, n) for width, height in sizes for n in counts]
-
-    def _sliced(self, survey: Survey, pool: list[Any], problems: list[str]) -> dict[str, Any]:
-        """The VAE's calls with slicing, for batches; nothing where a fresh point says otherwise."""
-        settings = self.open.model_copy(update={"vae_slicing": True})
-        each = Survey(
-            survey.session, self.structures, survey.request, survey.domain, settings, seed=11
-        )
-        each.sliced()
-        vae = self.model.vae.component
-        tables = {n: each.table(n, pool, problems) for n in each.rows if n.startswith(f"{vae}.")}
-        width, height = survey.domain.draw(survey.random)
-        request = survey._ask(width, height, 1, 3, 4)
-        wrong = self._compare(
-            each.look(request, each.domain.point(request)), tables, each.domain, only=vae
-        )
-        if wrong:
-            problems.append(f"sliced: {wrong}")
-            return {}
-        return {name: self.book.table(table, "call") for name, table in tables.items()}
-
-    def _prompt(self, survey: Survey) -> None:
-        """Whether the length of the prompt matters; where it does only the usual one is held."""
-        fields = self._start(survey.domain)
-        usual = survey.request(**fields)
-        point = survey.domain.point(usual)
-        one = survey.look(usual, point)
-        survey.domain.prompt_tokens = usual.prompt_tokens
-        for tokens in (max(1, usual.prompt_tokens // 2), usual.prompt_tokens + 7):
-            try:
-                other = survey.look(survey.request(**fields, prompt_tokens=tokens), point)
-            except CardfitError:
-                return
-            if {n: (r.structure, r.slots) for n, r in one.items()} != {
-                n: (r.structure, r.slots) for n, r in other.items()
-            }:
-                return
-        survey.domain.prompt_tokens = None
-
-    def _check(self, survey: Survey, variant: Variant) -> str | None:
-        """Fresh points, run for real: every number of every part."""
-        domain = survey.domain
-        source = survey.random
-        for n in range(3):
-            width, height = domain.draw(source)
-            frames = source.choice([n for n in domain.frame_counts if n not in survey.failed])
-            batch = (1, 1, source.randint(min(2, domain.batch), domain.batch))[n]
-            steps = source.choice(
-                [
-                    *(s for s in (17, 22, 33, 47) if not domain.steps or domain.many_from),
-                    *domain.steps,
-                ]
-            )
-            request = survey._ask(width, height, frames, batch, steps)
-            if domain.outside(request):
-                continue
-            tables = {"timeline": variant.timeline, **variant.calls}
-            try:
-                seen = survey.look(request, domain.point(request))
-            except CardfitError:
-                continue  # the pipeline itself fails there
-            wrong = self._compare(seen, tables, domain)
-            if wrong:
-                return wrong
-        return None
-
-    def _compare(
-        self, seen: dict[str, Any], tables: dict[str, Any], domain: Domain, only: str = ""
-    ) -> str | None:
-        """The first number that a table gives otherwise than a real run; keys not held are passed over."""
-        for name, row in seen.items():
-            if not name.startswith(only):
-                continue
-            table, point = tables.get(name), row.point
-            if table is None:
-                return f"{name} at {point} was not seen before"
-            at = table.pieces.get(key_of(point, table.features, domain.many_from))
-            if at is None:
-                continue  # not covered, and said so when asked
-            piece = table.found[at]
-            if piece.structure != row.structure:
-                return f"{name} at {point} does something else"
-            kinds = self.structures.all[row.structure][1]
-            for kind, formula, y in zip(kinds, piece.formulas, row.slots, strict=True):
-                found = evaluate(formula, point)
-                if abs(float(found) - y) > (2 * NEARLY * abs(y) if kind == "w" else 0):
-                    return f"{name} at {point}: {float(found)} is not {y}"
-        return None
-
-
-class CardfitErrorText(Exception):
-    """Nothing could be built."""
-
-
-def build(name: str, to: Path, again: bool, usual: bool) -> tuple[str, str]:
+def build(name: str, to: Path, again: bool, usual: bool, points: bool) -> tuple[str, str]:
     """Build one model's file; (model, what happened)."""
     torch.set_num_threads(1)
     recorder.BETWEEN = SMALL
@@ -429,7 +60,7 @@ def build(name: str, to: Path, again: bool, usual: bool) -> tuple[str, str]:
     said: list[str] = []
     made = ModelBuild(model, said.append)
     try:
-        data = made.build(usual)
+        data = made.build(usual, points)
     except Exception as failed:  # one model must not end the build of the others
         return name, f"no file: {type(failed).__name__}: {str(failed)[:400]} {said[:3]}"
     size = save(data, to)
@@ -441,8 +72,6 @@ def build(name: str, to: Path, again: bool, usual: bool) -> tuple[str, str]:
 
 
 def _current(path: Path, model: Model) -> bool:
-    from cardfit.trace.atlas.read import read_file
-
     try:
         book = read_file(path)
     except CardfitError:
@@ -459,11 +88,21 @@ def main() -> None:
     parser.add_argument(
         "--usual", action="store_true", help="the first task at its usual guidance only"
     )
+    parser.add_argument(
+        "--points", action="store_true", help="single points at once, without a search for formulas"
+    )
+    parser.add_argument(
+        "--more",
+        action="store_true",
+        help="add other tasks and guidance at the usual size to the files",
+    )
     asked = parser.parse_args()
     asked.to.mkdir(parents=True, exist_ok=True)
     names = asked.models or [m.id for m in all_models() if m.pipeline_in_diffusers]
     started = time.monotonic()
-    work = partial(build, to=asked.to, again=asked.again, usual=asked.usual)
+    work = partial(build, to=asked.to, again=asked.again, usual=asked.usual, points=asked.points)
+    if asked.more:
+        work = partial(extend, to=asked.to)
     with multiprocessing.get_context("spawn").Pool(asked.jobs, maxtasksperchild=1) as pool:
         for done, (name, what) in enumerate(pool.imap_unordered(work, names), 1):
             print(

@@ -264,7 +264,7 @@ class Survey:
             return False
         rows = [r for r in self.rows["timeline"] if r.structure == last]
         repeats = [n for n, k in enumerate(self.structures.all[last][1]) if k == "r"]
-        return all(_affine([(r.point[4], r.slots[n]) for r in rows]) is not None for n in repeats)
+        return all(affine([(r.point[4], r.slots[n]) for r in rows]) is not None for n in repeats)
 
     def usual_pixels(self) -> int:
         """The picture that the model is usually asked for."""
@@ -434,7 +434,7 @@ class Survey:
         pool: list[Formula],
     ) -> Formula | None:
         if kind == "r":
-            return _affine([(p[4], y) for p, y in zip(points, ys, strict=True)])
+            return affine([(p[4], y) for p, y in zip(points, ys, strict=True)])
         loose = kind == "w"
         if not free:
             return (
@@ -452,7 +452,7 @@ class Survey:
         return formula
 
 
-def _affine(pairs: list[tuple[int, float]]) -> Formula | None:
+def affine(pairs: list[tuple[int, float]]) -> Formula | None:
     """a * steps + c, exactly; a constant where the steps do not vary."""
     low, high = min(pairs), max(pairs)
     slope = Fraction(0) if low[0] == high[0] else Fraction(int(high[1] - low[1]), high[0] - low[0])

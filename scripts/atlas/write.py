@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_si
 class _Pool:
     """Values once each, in order of first use."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: Iterable[Any] = ()) -> None:
         self.index: dict[str, int] = {}
         self.values: list[Any] = []
+        for value in held:
+            self.index.setdefault(json.dumps(value, separators=(",", ":")), len(self.values))
+            self.values.append(value)
 
     def number(self, value: Any) -> int:
         name = json.dumps(value, separators=(",", ":"))
@@ -38,13 +42,16 @@ class _Pool:
 
 
 class Book:
-    """What is written for one model."""
+    """What is written for one model; ``held`` is what a file of it holds already."""
 
-    def __init__(self, structures: Structures) -> None:
+    def __init__(self, structures: Structures, held: dict[str, Any] | None = None) -> None:
+        held = held or {}
         self.structures = structures
-        self.formulas, self.streams, self.calls = _Pool(), _Pool(), _Pool()
-        self.timelines, self.components = _Pool(), _Pool()
-        self.variants: list[dict[str, Any]] = []
+        self.formulas, self.streams, self.calls, self.timelines, self.components = (
+            _Pool(held.get(name, ()))
+            for name in ("formulas", "streams", "calls", "timelines", "components")
+        )
+        self.variants: list[dict[str, Any]] = list(held.get("variants", ()))
 
     def formula(self, formula: Formula) -> int:
         """The number of a formula."""
@@ -146,13 +153,17 @@ def packed(content: dict[str, Any]) -> bytes:
     )
 
 
-def save(content: dict[str, Any], folder: Path) -> int:
-    """Write a model's files into ``folder``, the one without tiles last; how many bytes they are."""
+def save(content: dict[str, Any], folder: Path, *, keep_tiles: bool = False) -> int:
+    """Write a model's files into ``folder``, the one without tiles last; how many bytes they are.
+
+    With ``keep_tiles`` those of an earlier build stay: the variants that they belong to kept their numbers.
+    """
     main, tiles = split(content)
     path = folder / f"{main['model']}.xz"
     own = folder / main["model"]
-    path.unlink(missing_ok=True)
-    if own.exists():
+    if not keep_tiles:
+        path.unlink(missing_ok=True)
+    if own.exists() and not keep_tiles:
         for old in own.glob("*.xz"):
             old.unlink()
     total = 0

@@ -15,6 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cardfit.api import front, matrix, model, models, sequence
+    from cardfit.comfy.check import check as comfy_check
+    from cardfit.comfy.deploy import deploy as comfy_deploy
+    from cardfit.comfy.inventory import inventory as comfy_inventory
+    from cardfit.comfy.recording import record as comfy_record
     from cardfit.errors import CardfitError, Note
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
@@ -56,8 +60,12 @@ __all__ = [
     "check",
     "choose",
     "codecs",
+    "comfy_check",
+    "comfy_deploy",
+    "comfy_inventory",
     "comfy_plan",
     "comfy_read",
+    "comfy_record",
     "compare",
     "decode",
     "diff",
@@ -118,6 +126,13 @@ _HOMES = {
     "sequence": "cardfit.api",
     **dict.fromkeys(_VERBS, "cardfit.verbs"),
 }
+# commands of two words: the function has the second word's name in its room
+_COMFY = {
+    "comfy_check": "check",
+    "comfy_deploy": "deploy",
+    "comfy_inventory": "inventory",
+    "comfy_record": "recording",
+}
 _ROOM_VERBS = frozenset({"accuracy", "autopsy", "cards", "offers", "plan", "records", "trace"})
 
 
@@ -143,6 +158,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"cardfit.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name in _COMFY:
+        return getattr(import_module(f"cardfit.comfy.{_COMFY[name]}"), name.removeprefix("comfy_"))
     raise AttributeError(f"module 'cardfit' has no attribute {name!r}")
 
 

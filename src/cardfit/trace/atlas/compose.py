@@ -148,7 +148,12 @@ def _variant(book: dict[str, Any], request: ExactRequest) -> dict[str, Any] | Ga
     if not found:
         return Gap("task")
     guided = "on" if request.guidance_scale > 1 else "off"
-    return next((v for v in found if v["guided"] in ("any", guided)), Gap("guidance_scale"))
+    found = [v for v in found if v["guided"] in ("any", guided)]
+    if not found:
+        return Gap("guidance_scale")
+    # single points are held beside formulas that do not reach them
+    inside = (v for v in found if Domain.of(v["domain"]).outside(request) is None)
+    return next(inside, found[0])
 
 
 def _tables(
