@@ -46,7 +46,8 @@ accuracy: $(VENV)/dev.stamp $(VERSIONS:%=older-%)
 
 # The shipped traces, anew where the library or the versions have changed; goes on where it was interrupted.
 atlas: $(VENV)/dev.stamp
-	$(BIN)/python scripts/atlas/build.py $(MODELS)
+	$(BIN)/python scripts/atlas/build.py --usual $(MODELS)
+	$(BIN)/python scripts/atlas/build.py --more $(MODELS)
 
 # What cards reach of their peak, fitted to published times; writes the factors and docs/times.md.
 calibrate-published: $(VENV)/dev.stamp
