@@ -20,6 +20,7 @@ from cardfit.errors import BadRequest
 from cardfit.messages import say
 from cardfit.request import (
     DTYPES,
+    INTERPOLATORS,
     QUANTIZATIONS,
     UPSCALERS,
     Dtype,
@@ -73,7 +74,7 @@ def _help(model: type[BaseModel], name: str) -> str:
     if name == "loras":
         return say("help-lora")
     if name == "post":
-        return say("help-post", {"allowed": ", ".join(UPSCALERS)})
+        return say("help-post", {"allowed": ", ".join(UPSCALERS + INTERPOLATORS)})
     field = model.model_fields[name]
     words = field.description or name.replace("_", " ")
     default = field.default
@@ -210,26 +211,34 @@ def loras(tokens: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def posts(tokens: Sequence[str]) -> list[dict[str, Any]]:
-    """The fields of a step after the pipeline from each of ``upscale=MODEL,tile=N,factor=N``. Raises BadRequest.
+    """The fields of a step after the pipeline from each of ``KIND=MODEL,NAME=N``. Raises BadRequest.
 
-    >>> posts(["upscale=realesrgan-x4plus,tile=512"])
-    [{'upscale': {'model': 'realesrgan-x4plus', 'tile': 512}}]
+    >>> posts(["upscale=realesrgan-x4plus,tile=512", "interpolate=rife-4.6,times=2"])
+    [{'upscale': {'model': 'realesrgan-x4plus', 'tile': 512}}, {'interpolate': {'model': 'rife-4.6', 'times': 2}}]
     """
-    found = []
-    for token in tokens:
-        fields: dict[str, Any] = {}
-        for word in token.split(","):
-            name, _, value = word.strip().partition("=")
-            if name == "upscale" and "model" not in fields and value in UPSCALERS:
-                fields["model"] = value
-            elif name in ("tile", "factor") and value.isascii() and value.isdigit():
-                fields[name] = int(value[:9])
-            else:
-                raise BadRequest("bad-post", asked=token, allowed=", ".join(UPSCALERS))
-        if "model" not in fields:
-            raise BadRequest("bad-post", asked=token, allowed=", ".join(UPSCALERS))
-        found.append({"upscale": fields})
-    return found
+    return [_post(token) for token in tokens]
+
+
+_POSTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "upscale": (UPSCALERS, ("tile", "factor")),
+    "interpolate": (INTERPOLATORS, ("times",)),
+}
+
+
+def _post(token: str) -> dict[str, Any]:
+    first, *words = (word.strip() for word in token.split(","))
+    kind, _, model = first.partition("=")
+    models, numbers = _POSTS.get(kind, ((), ()))
+    refused = BadRequest("bad-post", asked=token, allowed=", ".join(UPSCALERS + INTERPOLATORS))
+    if model not in models:
+        raise refused
+    fields: dict[str, Any] = {"model": model}
+    for word in words:
+        name, _, value = word.partition("=")
+        if name not in numbers or not (value.isascii() and value.isdigit()):
+            raise refused
+        fields[name] = int(value[:9])
+    return {kind: fields}
 
 
 def ram_bytes(text: str | None) -> int | None:

@@ -57,10 +57,12 @@ TEXTS: dict[str, str] = {
     ),
     "bad-post": N_(
         "--post {asked}: give upscale=MODEL, then tile=N (pixels of its input) or factor=N if you like: "
-        "--post upscale=realesrgan-x4plus,tile=512. Models: {allowed}"
+        "--post upscale=realesrgan-x4plus,tile=512; or interpolate=MODEL,times=N: --post interpolate=rife-4.6,times=2. "
+        "Models: {allowed}"
     ),
     "help-post": N_(
-        "a step after the pipeline: upscale=MODEL,tile=N,factor=N; models: {allowed}; give the flag once for each"
+        "a step after the pipeline: upscale=MODEL,tile=N,factor=N or interpolate=MODEL,times=N; models: {allowed}; "
+        "give the flag once for each"
     ),
     "help-quantization": N_("COMPONENT=SCHEME, schemes: {allowed}; can be repeated"),
 }

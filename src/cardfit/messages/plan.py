@@ -72,6 +72,13 @@ TEXTS: dict[str, str] = {
     "plan-post-resize": N_(
         "A factor that is not the network's own is a resize on the host afterwards: memory and time are the network's."
     ),
+    "plan-post-frames": N_(
+        "{made} frames become {frames} after the pipeline: these are exported and held on the host."
+    ),
+    "plan-post-frames-fps": N_(
+        "{made} frames become {frames} after the pipeline: these are exported and held on the host. At {fps} fps they "
+        "play {seconds} s; export with a higher rate keeps the clip's length."
+    ),
     "plan-post-unknown": N_(
         "What comes after the pipeline is not in these figures: tracing it needs {package}. "
         "Install it: pip install 'cardfit[trace]'"

@@ -3,6 +3,10 @@
 from cardfit.messages.mark import N_
 
 TEXTS: dict[str, str] = {
+    "post-interpolate-image": N_(
+        "an interpolation puts frames between two, and this makes {frames}: leave --post interpolate "
+        "out, or ask for a video"
+    ),
     # a pipeline of the reader's own
     "trace-not-a-pipeline": N_(
         "{found}: not a pipeline with components that are torch modules. Give a model's name, a Request, or a "

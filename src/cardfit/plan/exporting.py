@@ -38,7 +38,7 @@ def export_notes(
     notes = []
     codec = request.export.removeprefix(NVENC)
     on_cpu = max((_export_s(each) for each in ranked), default=0.0)
-    took = {"codec": codec, "seconds": human_seconds(on_cpu), "frames": request.num_frames}
+    took = {"codec": codec, "seconds": human_seconds(on_cpu), "frames": request.frames_after_post}
     if request.export.startswith(NVENC):
         cannot, unknown = [], []
         for each in ranked:

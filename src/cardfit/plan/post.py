@@ -111,11 +111,18 @@ def after_of(request: ExactRequest, said: list[Note]) -> After:
 def post_notes(request: ExactRequest, found: After) -> tuple[Note, ...]:
     """What should be said of the steps: when they run, what a smaller tile would do, what a resize is."""
     notes = [Note("plan-post-after")] if found.rows else []
-    untiled = [step.upscale for step in request.post if step.upscale.tile is None]
+    upscales = [step.upscale for step in request.post if step.upscale is not None]
+    untiled = [each for each in upscales if each.tile is None]
     if found.rows and untiled:
         notes.append(Note("plan-post-untiled", {"model": untiled[0].model}))
-    if any(step.upscale.factor_made != step.upscale.own_factor for step in request.post):
+    if any(each.factor_made != each.own_factor for each in upscales):
         notes.append(Note("plan-post-resize"))
+    frames = request.frames_after_post
+    if found.rows and frames != request.num_frames:
+        args: dict[str, object] = {"frames": frames, "made": request.num_frames}
+        if request.fps:
+            args |= {"fps": f"{request.fps:g}", "seconds": f"{frames / request.fps:.2f}"}
+        notes.append(Note("plan-post-frames-fps" if request.fps else "plan-post-frames", args))
     return tuple(notes)
 
 

@@ -37,7 +37,7 @@ def frames_bytes(trace: Trace) -> int:
     """Decoded frames as fp32 RGB: batch x frames x height x width x 3 x 4 bytes."""
     request = trace.request
     width, height = request.size_after_post
-    pixels = request.num_frames * height * width
+    pixels = request.frames_after_post * height * width
     return request.batch * pixels * RGB * FP32_BYTES
 
 

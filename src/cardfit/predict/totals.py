@@ -119,7 +119,7 @@ def totals(trace: Trace, *, head_dim: int | None = None) -> Totals:
         ),
         visits=tuple(visits),
         steps=_steps(stages, request.num_inference_steps),
-        frames=request.num_frames,
+        frames=request.frames_after_post,
         pixels=prod(request.size_after_post),
         batch=request.batch,
         head_dim=head_dim,

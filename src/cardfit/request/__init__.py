@@ -2,11 +2,13 @@
 
 from cardfit.request.models import (
     DTYPES,
+    INTERPOLATORS,
     OFFLOADS,
     QUANTIZATIONS,
     UPSCALERS,
     Dtype,
     ExactRequest,
+    Interpolate,
     Lora,
     Offload,
     PlanFile,
@@ -20,11 +22,13 @@ from cardfit.request.models import (
 
 __all__ = [
     "DTYPES",
+    "INTERPOLATORS",
     "OFFLOADS",
     "QUANTIZATIONS",
     "UPSCALERS",
     "Dtype",
     "ExactRequest",
+    "Interpolate",
     "Lora",
     "Offload",
     "PlanFile",

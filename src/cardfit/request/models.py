@@ -6,9 +6,9 @@ Whether the model can make such a picture is the library's business (`cardfit.li
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Task = Literal[
     "text-to-image",
@@ -62,10 +62,13 @@ Upscaler = Literal[
     "realesr-animevideov3",
 ]
 
+Interpolator = Literal["rife-4.6"]
+
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
 OFFLOADS: tuple[Offload, ...] = get_args(Offload)
 QUANTIZATIONS: tuple[Quantization, ...] = get_args(Quantization)
 UPSCALERS: tuple[Upscaler, ...] = get_args(Upscaler)
+INTERPOLATORS: tuple[Interpolator, ...] = get_args(Interpolator)
 
 _Side = Annotated[int, Field(ge=16, le=16384)]
 
@@ -107,10 +110,34 @@ class Upscale(_Frozen):
         return self.factor or self.own_factor
 
 
-class Post(_Frozen):
-    """One step after the pipeline."""
+class Interpolate(_Frozen):
+    """Frames put between every two of a clip."""
 
-    upscale: Upscale
+    model: Interpolator = "rife-4.6"
+    times: Annotated[
+        int, Field(ge=2, le=8, description="frames that each becomes: 2 puts one between two")
+    ] = 2
+
+    def made(self, frames: int) -> int:
+        """Frames that come out of a clip of ``frames``: the last one has no next.
+
+        >>> Interpolate(times=2).made(81)
+        161
+        """
+        return (frames - 1) * self.times + 1
+
+
+class Post(_Frozen):
+    """One step after the pipeline: an upscaler or an interpolation."""
+
+    upscale: Upscale | None = None
+    interpolate: Interpolate | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.upscale is None) == (self.interpolate is None):
+            raise ValueError("one of upscale and interpolate")
+        return self
 
 
 class Request(_Frozen):
@@ -171,8 +198,16 @@ class ExactRequest(Request):
         """Width and height of what is exported, in pixels."""
         times = 1
         for step in self.post:
-            times *= step.upscale.factor_made
+            times *= step.upscale.factor_made if step.upscale else 1
         return self.width * times, self.height * times
+
+    @property
+    def frames_after_post(self) -> int:
+        """Frames of one output that are exported."""
+        frames = self.num_frames
+        for step in self.post:
+            frames = step.interpolate.made(frames) if step.interpolate else frames
+        return frames
 
 
 class Settings(_Frozen):

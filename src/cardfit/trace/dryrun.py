@@ -22,8 +22,8 @@ from cardfit.errors import BadRequest, CardfitError, DryRunFailed
 from cardfit.library.build import build
 from cardfit.library.load import load
 from cardfit.library.models import Model
-from cardfit.request import ExactRequest, Settings, Upscale
-from cardfit.trace import lora, recipes, tested, upscalers
+from cardfit.request import ExactRequest, Post, Settings
+from cardfit.trace import lora, post_networks, recipes, tested
 from cardfit.trace.cache import Progress, versions
 from cardfit.trace.fold import fold
 from cardfit.trace.older import keeps_state
@@ -153,16 +153,15 @@ class DryRun:
         self._call(lambda: getattr(module, method)(given), None)
         return self._trace(type(module).__name__, ())
 
-    def run_upscaler(self, upscale: Upscale) -> Trace:
-        """One frame through an upscaler, in half precision."""
+    def run_post(self, step: Post) -> Trace:
+        """One call of a step after the pipeline, in half precision."""
         with torch.device("meta"):
-            network = upscalers.NETWORKS[upscale.model]().half().requires_grad_(False)
-        self._adopt(upscale.model, network)
-        side = self.request.height, self.request.width
-        frame = torch.zeros((1, 3, *side), dtype=torch.float16)
+            name, network = post_networks.network_of(step)
+            network = network.half().requires_grad_(False)
+        self._adopt(name, network)
+        size = self.request.height, self.request.width
         self.denoised = True
-        factor, tile = upscale.own_factor, upscale.tile
-        self._call(lambda: upscalers.upscaled(network, frame, factor, tile), None)
+        self._call(lambda: post_networks.once(step, network, size, torch.float16), None)
         return self._trace(type(network).__name__, ())
 
     def _call(self, call: Callable[[], Any], scheduler: type | None) -> None:
@@ -481,9 +480,7 @@ def dry_part(
     return DryRun(model, request, settings, None).run_part(component, method, shape)
 
 
-def dry_upscale(request: ExactRequest, upscale: Upscale) -> Trace:
-    """The Trace of one frame of ``request``'s size through an upscaler."""
+def dry_post(request: ExactRequest, step: Post) -> Trace:
+    """The Trace of one call of a step after the pipeline, at ``request``'s size."""
     _quiet()
-    return DryRun(load(request.model), request, Settings(offload="none"), None).run_upscaler(
-        upscale
-    )
+    return DryRun(load(request.model), request, Settings(offload="none"), None).run_post(step)
