@@ -14,6 +14,7 @@ from cardfit.predict.totals import totals
 from cardfit.request import UPSCALERS, Post, Request, Settings, Upscale
 from cardfit.trace.post import post_traces
 from cardfit.trace.stream import Trace
+from cardfit.trace.swinir import SwinIR
 from cardfit.trace.upscalers import NETWORKS, SRVGG, TILE_PAD, RRDBNet, upscaled
 from cardfit.units import MIB
 
@@ -24,6 +25,8 @@ PUBLISHED = {
     "realesrgan-x2plus": 16_703_171,
     "realesr-general-x4v3": 1_213_296,
     "realesr-animevideov3": 621_424,
+    # the paper's 11.9 million (table 2, classical, 4 x) with the other ending, held below
+    "swinir-real-x4": 11_715_559,
 }
 
 
@@ -104,3 +107,21 @@ def test_a_second_step_gets_what_the_first_made() -> None:
         (512, 512),
         (1024, 1024),
     ]
+
+
+def test_swinir_is_the_papers_size_and_looks_across_windows() -> None:
+    with torch.device("meta"):
+        classical = SwinIR(shuffle=True)
+    # arXiv 2108.10257, table 2: 11.9 million parameters at 4 x
+    assert round(sum(each.numel() for each in classical.parameters()) / 1e6, 1) == 11.9
+    torch.manual_seed(0)
+    network = SwinIR(12, 1, 2, 2, 8)
+    frame = torch.rand(1, 3, 21, 30)
+    with torch.no_grad():
+        made = network(frame)
+        other = frame.clone()
+        other[..., 0, 0] += 1
+        moved = (network(other) - made).abs().sum(1)[0]
+    assert made.shape == (1, 3, 84, 120)
+    # a window and its shifted neighbour, with convolutions around them; never the far corner
+    assert moved[:48, :48].max() > 0 and moved[60:, 80:].max() == 0

@@ -63,7 +63,7 @@ TEXTS: dict[str, str] = {
     "plan-try-post-tile": N_("give the upscaler a tile, or a smaller one: upscale=MODEL,tile=256"),
     "plan-post-after": N_(
         "What comes after the pipeline is counted alone on the card: let the pipeline go first (del pipe, then "
-        "torch.cuda.empty_cache()), or its weights count too. It is traced at fp16, one frame at a time; "
+        "torch.cuda.empty_cache()), or its weights count too. It is traced one frame at a time; "
         "--as code leaves it out."
     ),
     "plan-post-untiled": N_(

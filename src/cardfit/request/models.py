@@ -60,6 +60,7 @@ Upscaler = Literal[
     "realesrgan-x2plus",
     "realesr-general-x4v3",
     "realesr-animevideov3",
+    "swinir-real-x4",
 ]
 
 Interpolator = Literal["rife-4.6"]

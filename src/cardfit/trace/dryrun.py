@@ -154,14 +154,14 @@ class DryRun:
         return self._trace(type(module).__name__, ())
 
     def run_post(self, step: Post) -> Trace:
-        """One call of a step after the pipeline, in half precision."""
+        """One call of a step after the pipeline."""
         with torch.device("meta"):
             name, network = post_networks.network_of(step)
-            network = network.half().requires_grad_(False)
+            network = network.to(post_networks.dtype_of(step)).requires_grad_(False)
         self._adopt(name, network)
         size = self.request.height, self.request.width
         self.denoised = True
-        self._call(lambda: post_networks.once(step, network, size, torch.float16), None)
+        self._call(lambda: post_networks.once(step, network, size), None)
         return self._trace(type(network).__name__, ())
 
     def _call(self, call: Callable[[], Any], scheduler: type | None) -> None:

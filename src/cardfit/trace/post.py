@@ -1,8 +1,8 @@
 """What a step after the pipeline does: the dry run of an upscaler or an interpolation, cached like any trace.
 
 In: an exact request with `post`. Out: a Trace for each step, with one component and the stage ``post``. A frame (of an
-interpolation: two) is on the card at a time, in half precision; frames are alike, so one is traced and repeated. torch
-is loaded only where nothing is cached.
+interpolation: two) is on the card at a time, in the network's own precision; frames are alike, so one is traced and
+repeated. torch is loaded only where nothing is cached.
 """
 
 from __future__ import annotations

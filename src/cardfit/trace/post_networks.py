@@ -20,9 +20,16 @@ def network_of(step: Post) -> tuple[str, nn.Module]:
     return step.interpolate.model, interpolators.NETWORKS[step.interpolate.model]()
 
 
-def once(step: Post, network: nn.Module, size: tuple[int, int], dtype: torch.dtype) -> torch.Tensor:
+def dtype_of(step: Post) -> torch.dtype:
+    """What the network runs in."""
+    if step.upscale is not None and step.upscale.model in upscalers.SINGLE:
+        return torch.float32
+    return torch.float16
+
+
+def once(step: Post, network: nn.Module, size: tuple[int, int]) -> torch.Tensor:
     """One call at ``size`` (height, width): a frame upscaled, or one made between two."""
-    frame = torch.zeros((1, 3, *size), dtype=dtype)
+    frame = torch.zeros((1, 3, *size), dtype=dtype_of(step))
     if step.upscale is not None:
         return upscalers.upscaled(network, frame, step.upscale.own_factor, step.upscale.tile)
     return interpolators.between(network, frame, torch.zeros_like(frame), 0.5)

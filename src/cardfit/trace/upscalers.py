@@ -1,10 +1,10 @@
 """The networks of common upscalers, from their published configurations, without weights.
 
-In: a name of `UPSCALERS`. Out: a module. Two families: RRDBNet of ESRGAN (Wang et al., arXiv 1809.00219, section 3.1)
+In: a name of `UPSCALERS`. Out: a module. Families: RRDBNet of ESRGAN (Wang et al., arXiv 1809.00219, section 3.1)
 as Real-ESRGAN configures it (arXiv 2107.10833; numbers of blocks and channels from inference_realesrgan.py of
 xinntao/Real-ESRGAN v0.3.0), and its compact SRVGG: a stack of 3 x 3 convolutions with PReLU and one pixel shuffle,
 which adds to the picture enlarged by repetition. `upscaled` walks over tiles as that project's RealESRGANer does:
-with 10 pixels of padding, the result put together on the card.
+with 10 pixels of padding, the result put together on the card. SwinIR for real pictures (`swinir`) beside them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.functional import interpolate, leaky_relu, pixel_unshuffle
 
 from cardfit.request.models import Upscaler
+from cardfit.trace.swinir import SwinIR
 
 TILE_PAD = 10  # pixels around a tile, RealESRGANer's default
 _SLOPE = 0.2
@@ -106,7 +107,10 @@ NETWORKS: dict[Upscaler, Callable[[], nn.Module]] = {
     "realesrgan-x2plus": lambda: RRDBNet(23, factor=2),
     "realesr-general-x4v3": lambda: SRVGG(32),
     "realesr-animevideov3": lambda: SRVGG(16),
+    "swinir-real-x4": SwinIR,
 }
+# attention's mask is made in single precision, and half of it would not multiply with that
+SINGLE: frozenset[Upscaler] = frozenset({"swinir-real-x4"})
 
 
 def upscaled(
