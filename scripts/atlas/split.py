@@ -1,7 +1,7 @@
-"""Decoding in tiles apart from the rest: a file for each size and number of frames, read only when it is asked for.
+"""Decoding in tiles apart from the rest: a book for each size and number of frames, read only when it is asked for.
 
 In: a model's book as `write` makes it, tables of tiles within. Out: the book without them, and a small book per size
-under the name of its file. A clip in tiles is thousands of calls; together they are many times the rest.
+under the name of the size. A clip in tiles is thousands of calls; together they are many times the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BIRTH, _WORKSPACE, _CALL = int(Op.BIRTH), int(Op.WORKSPACE), int(Op.CALL)
 
 
 def split(book: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The book without tiles, and those of each size by the name of their file."""
+    """The book without tiles, and those of each size by its name."""
     tiles: dict[str, dict[str, dict[str, int]]] = {}
     variants = []
     for at, variant in enumerate(book["variants"]):

@@ -1,7 +1,7 @@
 """A model's variants as one file: JSON values, each stream, formula and component once, packed the same every time.
 
-In: variants with their tables. Out: `<model>.xz`, and `<model>/<size>.xz` for each size whose decoding in tiles
-was looked at.
+In: variants with their tables. Out: `<model>.xz`, and `tiles/<model>.xz` with the sizes whose decoding in tiles was
+looked at.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from split import split
 from survey import Structures, Table, Variant
 
 from cardfit.trace.atlas.layout import LAYOUT
+from cardfit.trace.atlas.read import TILES
 from cardfit.trace.stream import Op
 
 _SIZED = (Op.BIRTH, Op.WORKSPACE)
@@ -145,12 +146,9 @@ class Book:
         }
 
 
-def packed(content: dict[str, Any]) -> bytes:
-    """A file: the same values give the same bytes."""
-    text = json.dumps(content, separators=(",", ":"), sort_keys=True)
-    return lzma.compress(
-        text.encode(), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, filters=FILTERS
-    )
+def packed(content: Any) -> bytes:
+    """JSON values as text: the same values give the same bytes."""
+    return json.dumps(content, separators=(",", ":"), sort_keys=True).encode()
 
 
 def save(content: dict[str, Any], folder: Path, *, keep_tiles: bool = False) -> int:
@@ -160,20 +158,24 @@ def save(content: dict[str, Any], folder: Path, *, keep_tiles: bool = False) -> 
     """
     main, tiles = split(content)
     path = folder / f"{main['model']}.xz"
-    own = folder / main["model"]
+    own = folder / TILES / path.name
     if not keep_tiles:
         path.unlink(missing_ok=True)
-    if own.exists() and not keep_tiles:
-        for old in own.glob("*.xz"):
-            old.unlink()
-    total = 0
-    for size, each in tiles.items():
-        own.mkdir(exist_ok=True)
-        total += (own / f"{size}.xz").write_bytes(packed(each))
+        own.unlink(missing_ok=True)
+    if tiles:
+        own.parent.mkdir(exist_ok=True)
+        sizes = sorted(tiles)
+        _write(own, b"\n".join([packed(sizes), *(packed(tiles[size]) for size in sizes)]))
+    _write(path, packed(main))
+    return sum(each.stat().st_size for each in (path, own) if each.exists())
+
+
+def _write(path: Path, text: bytes) -> None:
     part = path.with_suffix(".part")
-    total += part.write_bytes(packed(main))
+    part.write_bytes(
+        lzma.compress(text, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC64, filters=FILTERS)
+    )
     part.replace(path)
-    return total
 
 
 def _lists(value: Any) -> Any:

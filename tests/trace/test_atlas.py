@@ -117,8 +117,9 @@ def test_what_is_composed_is_what_a_dry_run_gives(seed):
 def tiled_points():
     """Every size that decoding in tiles is held for: model, width, height, frames."""
     return [
-        (path.parent.name, *map(int, path.stem.split("x")))
-        for path in sorted(read.FOLDER.glob("*/*.xz"))
+        (path.stem, *map(int, size.split("x")))
+        for path in sorted((read.FOLDER / read.TILES).glob("*.xz"))
+        for size in read.tiles_in(path.stem)
     ]
 
 
@@ -155,20 +156,22 @@ def test_tiles_at_another_size_are_not_made_up():
 
 def test_tiles_of_another_making_are_refused(tmp_path, monkeypatch):
     name, width, height, frames = next(each for each in tiled_points() if each[0] == "sdxl-base")
-    (tmp_path / name).mkdir()
     size = f"{width}x{height}x{frames}"
     (tmp_path / f"{name}.xz").write_bytes((read.FOLDER / f"{name}.xz").read_bytes())
-    book = read.read_file(read.FOLDER / name / f"{size}.xz", read._TILES_KEYS)
-    text = json.dumps({**book, "entry": "another"}).encode()
-    (tmp_path / name / f"{size}.xz").write_bytes(lzma.compress(text))
+    book = {**json.loads(read.tiles_in(name)[size]), "entry": "another"}
+    text = json.dumps([size]) + "\n" + json.dumps(book)
+    (tmp_path / read.TILES).mkdir()
+    (tmp_path / read.TILES / f"{name}.xz").write_bytes(lzma.compress(text.encode()))
     monkeypatch.setattr(read, "FOLDER", tmp_path)
     read.book_of.cache_clear()
+    read.tiles_in.cache_clear()
     read.tiles_of.cache_clear()
     try:
-        with pytest.raises(BadFile, match=f"{name}/{size}.xz"):
+        with pytest.raises(BadFile, match=f"{read.TILES}/{name}.xz"):
             read.tiles_of(name, size)
     finally:
         read.book_of.cache_clear()
+        read.tiles_in.cache_clear()
         read.tiles_of.cache_clear()
 
 
