@@ -154,7 +154,7 @@ class ModelBuild:
                     IndexError,
                 ) as failed:  # the smallest size or 20 steps are not for it
                     self.say(f"{task}: {failed}")
-            reached = [Domain.of(each["domain"]) for each in self.book.variants[held:]]
+            reached = self.book.variants[held:]
             self._points(task, guidances(self.model)[0], self._asked_most(), reached)
         return self._content()
 
@@ -225,7 +225,7 @@ class ModelBuild:
         task: Any,
         guidance: tuple[str, float],
         sizes: list[tuple[int, int, int]],
-        reached: list[Domain],
+        reached: list[dict[str, Any]],
         *,
         tiles: bool = True,
     ) -> None:

@@ -16,6 +16,7 @@ from fit import Formula
 from survey import MANY, Piece, Row, Survey, Table, affine, possible
 
 from cardfit.library.models import Model
+from cardfit.trace.atlas.compose import covers
 from cardfit.trace.atlas.domain import Domain, key_of
 
 POINT = ("batch", "height", "width", "frames")
@@ -32,11 +33,11 @@ def domain_at(
     model: Model,
     ask: Callable[..., Any],
     sizes: Iterable[tuple[int, int, int]],
-    reached: Sequence[Domain],
+    reached: Sequence[dict[str, Any]],
 ) -> Domain | None:
     """The domain of those ``sizes`` (width, height, frames) that the model takes as they are; None without one.
 
-    Those that one of the domains in ``reached`` holds are left out.
+    Those that one of the variants in ``reached`` holds are left out.
     """
     held: dict[tuple[int, int], None] = {}
     counts: dict[int, None] = {}
@@ -46,7 +47,7 @@ def domain_at(
         found = possible(ask, width=width, height=height, num_inference_steps=steps, **more)
         if found is None or (found.width, found.height) != (width, height):
             continue
-        if any(domain.outside(found) is None for domain in reached):
+        if any(covers(variant, found) for variant in reached):
             continue
         if found.num_frames == count or not model.is_video:
             held[width, height] = None

@@ -152,8 +152,17 @@ def _variant(book: dict[str, Any], request: ExactRequest) -> dict[str, Any] | Ga
     if not found:
         return Gap("guidance_scale")
     # single points are held beside formulas that do not reach them
-    inside = (v for v in found if Domain.of(v["domain"]).outside(request) is None)
-    return next(inside, found[0])
+    return next((v for v in found if covers(v, request)), found[0])
+
+
+def covers(variant: dict[str, Any], request: ExactRequest) -> bool:
+    """Whether a variant holds the size, frames, batch and steps of ``request``."""
+    domain = Domain.of(variant["domain"])
+    if domain.outside(request) is not None:
+        return False
+    point = domain.point(request)
+    tables = (variant["timeline"], *variant["calls"].values())
+    return all(_piece(table, point, domain) is not None for table in tables)
 
 
 def _tables(
