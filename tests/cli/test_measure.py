@@ -11,7 +11,7 @@ import pytest
 from cardfit.cli.main import run
 from cardfit.records import files
 from cardfit.records.models import Machine, Outcome, Quality, Record
-from cardfit.records.verbs import opened
+from cardfit.records.opening import opened
 from cardfit.request import Settings
 from cardfit.units import GIB
 
@@ -63,7 +63,7 @@ def test_records_go_out_and_come_in(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert run(["records", "export", str(file)]) == 0
     assert run(["records", "export", str(file)]) == 2  # it is there
     assert run(["records", "import", str(file), "--store", other]) == 0
-    assert "2 records added" in capsys.readouterr().out
+    assert ": 2 new, 0 brought up to date, 0 there already, 0 refused" in capsys.readouterr().out
     assert run(["records", "prune", "--outcome", "oom", "--store", other]) == 0
     assert "1 records would be removed" in capsys.readouterr().out
     assert run(["records", "prune", "--older-than", "soon"]) == 2

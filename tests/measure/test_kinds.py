@@ -11,8 +11,10 @@ import pytest
 
 from cardfit import cards
 from cardfit.measure.calibrate import calibrate
-from cardfit.measure.kinds import kind_factors
+from cardfit.measure.compared import rows
+from cardfit.measure.kinds import kind_factors, seen_in
 from cardfit.predict import calibration
+from cardfit.predict.calibration import Factor
 from cardfit.predict.timing import Correction, seconds
 from cardfit.predict.totals import Parts, StageWork, Totals
 from cardfit.records.models import Machine, Predicted, PredictedStage, Record, Stage
@@ -80,15 +82,19 @@ def runs(noise: float = 0.0) -> list[Record]:
     ]
 
 
+def factors_of(records: list[Record]) -> dict[str, Factor]:
+    return kind_factors([seen for each in records for seen in seen_in(each, rows(each))])
+
+
 def test_the_truth_of_each_kind_comes_out() -> None:
-    found = kind_factors(runs())
+    found = factors_of(runs())
     for kind, factor in TRUTH.items():
         assert found[kind].factor == pytest.approx(factor, rel=0.03)
         assert 0.97 < found[kind].low <= 1 <= found[kind].high < 1.03
 
 
 def test_noise_stays_in_what_is_left() -> None:
-    found = kind_factors(runs(noise=0.05))
+    found = factors_of(runs(noise=0.05))
     for kind, factor in TRUTH.items():
         assert found[kind].factor == pytest.approx(factor, rel=0.15)
     assert found["matmul"].high - found["matmul"].low > 0.02
@@ -96,23 +102,23 @@ def test_noise_stays_in_what_is_left() -> None:
 
 def test_one_run_measured_often_weighs_as_one() -> None:
     often = [*runs(noise=0.05), *(record("a", SHARES["a"], width=512) for _ in range(50))]
-    found = kind_factors(often)
+    found = factors_of(often)
     assert found["attention"].factor == pytest.approx(TRUTH["attention"], rel=0.15)
 
 
 def test_too_few_different_stages_tell_no_kinds_apart() -> None:
     same = [record("a", SHARES["a"]) for _ in range(40)]
-    assert kind_factors(same) == {}
-    assert kind_factors(runs()[:3]) == {}
-    assert kind_factors([]) == {}
+    assert factors_of(same) == {}
+    assert factors_of(runs()[:3]) == {}
+    assert factors_of([]) == {}
 
 
 def test_what_waits_for_launches_or_transfers_is_left_out() -> None:
     waiting = [
         record(m, p, width=512 + at, transfer=5.0) for at in range(4) for m, p in SHARES.items()
     ]
-    assert kind_factors(waiting) == {}
-    assert kind_factors([*runs(), *waiting]) == kind_factors(runs())
+    assert factors_of(waiting) == {}
+    assert factors_of([*runs(), *waiting]) == factors_of(runs())
 
 
 def test_a_kind_that_is_nowhere_a_quarter_is_not_told() -> None:
@@ -121,7 +127,7 @@ def test_a_kind_that_is_nowhere_a_quarter_is_not_told() -> None:
         for at in range(4)
         for model, parts in SHARES.items()
     ]
-    assert set(kind_factors(small)) == {"matmul", "attention"}
+    assert set(factors_of(small)) == {"matmul", "attention"}
 
 
 def test_the_next_plan_uses_them_and_the_rest_takes_the_runs_factor(data: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_the_json_is_plain_and_says_its_version() -> None:
     found = json.loads(files.text_of(make_record.record()))
-    assert (found["schema"], found["version"]) == ("cardfit.record", 2)
+    assert (found["schema"], found["version"]) == ("cardfit.record", 3)
     assert found["repetitions"][0]["stages"][0]["reserved_peak_bytes"] == 1000
 
 
@@ -49,24 +49,26 @@ def test_a_newer_record_is_refused_and_left_alone(tmp_path: Path) -> None:
     newer = json.loads(path.read_text()) | {"version": 99, "new_field": 1}
     path.write_text(json.dumps(newer))
     before = path.read_bytes()
-    with pytest.raises(BadFile, match="version 99; this cardfit knows up to 2"):
+    with pytest.raises(BadFile, match="version 99; this cardfit knows up to 3"):
         files.read(path)
     assert path.read_bytes() == before
 
 
-def test_a_record_of_the_first_version_is_read() -> None:
-    old = json.loads(files.text_of(make_record.record())) | {"version": 1}
-    assert files.parse(json.dumps(old), "here").version == 2
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_record_of_an_earlier_version_is_read(version: int) -> None:
+    old = json.loads(files.text_of(make_record.record())) | {"version": version}
+    old.pop("origin")
+    assert files.parse(json.dumps(old), "here").version == 3
 
 
 def test_an_older_record_is_brought_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "VERSION", 4)
-    monkeypatch.setitem(files.UPGRADES, 2, lambda data: {"device": data.pop("on"), **data})
-    monkeypatch.setitem(files.UPGRADES, 3, lambda data: data)
+    monkeypatch.setattr(files, "VERSION", 5)
+    monkeypatch.setitem(files.UPGRADES, 3, lambda data: {"device": data.pop("on"), **data})
+    monkeypatch.setitem(files.UPGRADES, 4, lambda data: data)
     old = json.loads(files.text_of(make_record.record()))
     old["on"], old["version"] = old.pop("device"), 1
     found = files.parse(json.dumps(old), "here")
-    assert (found.device, found.version) == ("cpu", 4)
+    assert (found.device, found.version) == ("cpu", 5)
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,25 @@
-"""The command `records`: list, show, export, import and prune what was measured.
+"""The command `records`: list, show, export, import, prune and share what was measured.
 
 In: an action and filters. Out: an exit code. The docstring is the help that a person reads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from cardfit.cli.sequence import refuse
 from cardfit.errors import BadFile, BadRequest
 from cardfit.messages import say
 
-Action = Literal["list", "show", "export", "import", "prune"]
+if TYPE_CHECKING:
+    from cardfit.records.copying import Copied
+
+Action = Literal["list", "show", "export", "import", "prune", "push", "pull", "merge", "grant-read"]
+_PAGE = 200  # records that a page of them shows when nothing else is asked
 _DAYS_PER_MONTH = 365 / 12
 
 
@@ -27,7 +32,14 @@ def records(
     card: Annotated[str | None, Parameter(help=say("help-records-card"))] = None,
     outcome: Annotated[str | None, Parameter(help=say("help-records-outcome"))] = None,
     sweep: Annotated[str | None, Parameter(help=say("help-records-sweep"))] = None,
-    last: Annotated[int | None, Parameter(help=say("help-records-last"))] = None,
+    last: Annotated[
+        int | None,
+        Parameter(
+            name=["--last", "--limit"],
+            help=say("help-records-last"),
+            validator=validators.Number(gte=1),
+        ),
+    ] = None,
     older_than: Annotated[str | None, Parameter(help=say("help-records-older"))] = None,
     yes: Annotated[
         bool, Parameter(help=say("help-records-yes"), negative=(), show_default=False)
@@ -38,7 +50,7 @@ def records(
     store: Annotated[str | None, Parameter(help=say("help-store"))] = None,
     json: Annotated[bool, Parameter(name="--json", help=say("help-json"), negative=())] = False,
 ) -> int:
-    """What was measured: list it, show one record, export without prompts, import, prune.
+    """What was measured: list it, show one record, export without prompts, import, prune, share with other stores.
 
     Try:
 
@@ -49,6 +61,12 @@ def records(
     cardfit records export mine.json --card rtx-4090
 
     cardfit records prune --older-than 30d --outcome error
+
+    cardfit records push postgresql+psycopg://anna@db/cardfit
+
+    cardfit records merge /mnt/share/records
+
+    cardfit records grant-read cardfit_web --store postgresql+psycopg://owner@db/cardfit
     """
     filters: dict[str, Any] = {
         "model": model,
@@ -70,9 +88,11 @@ def records(
         raise BadRequest(f"records-{action}-what")
     if action == "show":
         return _show(what, store, json)
-    if action == "import":
-        return _import(Path(what), store, json)
-    return _export(Path(what), store, filters, force)
+    if action == "export":
+        return _export(Path(what), store, filters, force)
+    if action == "grant-read":
+        return _grant(what, store)
+    return _share(action, what, store, filters, json)
 
 
 def _list(store: str | None, filters: dict[str, Any], json: bool) -> int:
@@ -81,9 +101,16 @@ def _list(store: str | None, filters: dict[str, Any], json: bool) -> int:
     from cardfit.report import run as page
 
     unread: list[BadFile] = []
-    found = api.records(store, **filters, unread=unread)
-    out.write(dump.many("records", found) if json else page.table(found, out.style_of()))
-    out.remarks(str(error) for error in unread)
+    if json:
+        out.write(dump.many("records", api.records(store, **filters, unread=unread)))
+        out.remarks(str(error) for error in unread)
+        return 0
+    asked = filters if filters["last"] else {**filters, "last": _PAGE + 1}
+    found = api.records(store, **asked, unread=unread, short=True)
+    cut = not filters["last"] and len(found) + len(unread) > _PAGE
+    out.write(page.table(found[-_PAGE:] if cut else found, out.style_of()))
+    more = [say("records-cut", {"count": _PAGE})] if cut else []
+    out.remarks([*(str(error) for error in unread), *more])
     return 0
 
 
@@ -104,8 +131,8 @@ def _show(what: str, store: str | None, json: bool) -> int:
 
 def _export(file: Path, store: str | None, filters: dict[str, Any], force: bool) -> int:
     from cardfit import api
+    from cardfit.records.copying import export
     from cardfit.records.files import put
-    from cardfit.records.verbs import export
     from cardfit.report import out
 
     if file.exists() and not force:
@@ -116,13 +143,33 @@ def _export(file: Path, store: str | None, filters: dict[str, Any], force: bool)
     return 0
 
 
-def _import(path: Path, store: str | None, json: bool) -> int:
-    from cardfit.records.verbs import bring_in
+def _share(action: str, what: str, store: str | None, filters: dict[str, Any], json: bool) -> int:
+    from cardfit.measure import sharing
+    from cardfit.report import copied as page
     from cardfit.report import dump, out
 
-    found = bring_in(path, store)
+    if action == "import":
+        refuse({f"--{name}": value for name, value in filters.items()}, "records import")
+        found = sharing.bring_in(Path(what), store)
+    else:
+        ways: dict[str, Callable[..., Copied]] = {
+            "push": sharing.push,
+            "pull": sharing.pull,
+            "merge": sharing.merge,
+        }
+        found = ways[action](what, store=store, **filters)
+    out.write(dump.one(found) if json else page.lines(found))
+    if not json:
+        out.remarks(page.refused(found))
+    return 1 if found.refused else 0
+
+
+def _grant(role: str, store: str | None) -> int:
+    from cardfit.measure import sharing
+    from cardfit.report import out
+
     out.write(
-        dump.many("records", found) if json else [say("records-brought-in", {"count": len(found)})]
+        [say("records-granted", {"role": role, "store": sharing.grant_read(role, store=store)})]
     )
     return 0
 

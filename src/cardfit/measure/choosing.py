@@ -88,7 +88,7 @@ def _records(
     if (request is None) == (sweep is None):
         raise BadRequest("choose-what")
     if sweep is not None:
-        return listed(store, sweep=sweep, unread=[])
+        return listed(store, sweep=sweep, unread=[], short=True)
     asked = Request(model=request) if isinstance(request, str) else request
     assert asked is not None
     entry = load(asked.model)
@@ -96,7 +96,7 @@ def _records(
     wanted = exact.model_dump(include=asked.model_fields_set - {"model", "seed"})
     return tuple(
         record
-        for record in listed(store, model=entry.id, unread=[])
+        for record in listed(store, model=entry.id, asked=wanted, unread=[], short=True)
         if record.request is not None
         and record.resumed is None
         and record.request.model_dump(include=set(wanted)) == wanted

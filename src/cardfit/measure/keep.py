@@ -11,13 +11,13 @@ from pathlib import Path
 from cardfit.errors import BadFile, CardfitError
 from cardfit.records import files
 from cardfit.records.models import Reason, Record
-from cardfit.records.store import Store
+from cardfit.records.opening import AnyStore, open_store
 
 
 class Keeper:
     """Where one run's record goes. Opening it proves that the folder can be written, before anything runs.
 
-    Raises BadFile for a folder that cannot be written and, where a store was named, as `Store` does.
+    Raises BadFile for a folder that cannot be written and, where a store was named, as `open_store` does.
     """
 
     def __init__(
@@ -29,9 +29,9 @@ class Keeper:
         files.put(probe, b"")
         probe.unlink()
         self.notes: tuple[Reason, ...] = ()
-        self.store: Store | None = None
+        self.store: AnyStore | None = None
         try:
-            self.store = Store(store)
+            self.store = open_store(store)
         except CardfitError as error:
             if store is not None:
                 raise

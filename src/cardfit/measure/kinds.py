@@ -1,18 +1,20 @@
 """How much longer each kind of kernel takes on a card than predicted, from stages that records and predictions share.
 
-In: records of one card. Out: a `Factor` a kind, or nothing where there are too few different stages to tell kinds
-apart. Only stages that wait for kernels count: where launches or transfers show in the predicted time the kinds do not
-sum to it. Least squares on measured / predicted, held to the card's overall factor by a ridge, so that a kind which is
-a small part of every stage stays there.
+In: what the records of one card show of their stages. Out: a `Factor` a kind, or nothing where there are too few
+different stages to tell kinds apart. Only stages that wait for kernels count: where launches or transfers show in the
+predicted time the kinds do not sum to it. Least squares on measured / predicted, held to the card's overall factor by
+a ridge, so that a kind which is a small part of every stage stays there.
 """
 
 from __future__ import annotations
 
 import statistics
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cardfit.measure.compared import rows
+from cardfit.measure.compared import Row
 from cardfit.predict.calibration import Factor
 from cardfit.records.models import PredictedStage, Record
 
@@ -26,17 +28,17 @@ _EACH = 2  # different stages for every kind
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class Seen:
     """One stage of one request: what its kinds were predicted to take, as shares of what it took; None of them zero."""
 
     key: tuple[str, str, str]
     shares: Mapping[str, float]
 
 
-def kind_factors(records: Sequence[Record]) -> dict[str, Factor]:
-    """Measured over predicted by kind of kernel; empty where the records cannot tell the kinds apart."""
-    seen = [each for record in records for each in _stages(record)]
-    names = sorted({name for each in seen for name in each.shares if _seen(name, seen)})
+def kind_factors(seen: Sequence[Seen]) -> dict[str, Factor]:
+    """Measured over predicted by kind of kernel; empty where what was seen cannot tell the kinds apart."""
+    every = {name for each in seen for name in each.shares}
+    names = sorted(name for name in every if _is_seen(name, seen))
     if len(names) < 2 or len({each.key for each in seen}) < _EACH * len(names):
         return {}
     factors = _solved(seen, names, statistics.median(1 / sum(s.shares.values()) for s in seen))
@@ -52,16 +54,16 @@ def kind_factors(records: Sequence[Record]) -> dict[str, Factor]:
     return found
 
 
-def _seen(name: str, seen: Sequence[_Seen]) -> bool:
+def _is_seen(name: str, seen: Sequence[Seen]) -> bool:
     return any(each.shares.get(name, 0.0) >= _SHARE * sum(each.shares.values()) for each in seen)
 
 
-def _stages(record: Record) -> list[_Seen]:
-    """The stages of ``record`` that were timed, and predicted as kernels alone."""
+def seen_in(record: Record, lines: Sequence[Row]) -> list[Seen]:
+    """The stages of ``record`` that were timed, and predicted as kernels alone; ``lines`` are its `rows`."""
     if record.predicted is None or record.request is None:
         return []
-    took = {row.name: row.steady_seconds or row.first_seconds for row in rows(record)}
-    asked = record.request.model_dump_json()
+    took = {row.name: row.steady_seconds or row.first_seconds for row in lines}
+    asked = sys.intern(record.request.model_dump_json())  # the same in many records
     found = []
     for stage in record.predicted.stages:
         seconds = took.get(stage.name)
@@ -71,7 +73,7 @@ def _stages(record: Record) -> list[_Seen]:
                 for kind, part in stage.kind_seconds.items()
                 if kind not in _NOT_KERNELS and part > 0
             }
-            found.append(_Seen((record.model or "", asked, stage.name), shares))
+            found.append(Seen((record.model or "", asked, stage.name), shares))
     return found
 
 
@@ -83,7 +85,7 @@ def _kernels_alone(stage: PredictedStage) -> bool:
     )
 
 
-def _solved(seen: Sequence[_Seen], names: Sequence[str], overall: float) -> dict[str, float]:
+def _solved(seen: Sequence[Seen], names: Sequence[str], overall: float) -> dict[str, float]:
     """Factors by kind; what is no kind of ``names`` takes the overall factor."""
     import numpy as np
 
@@ -91,7 +93,7 @@ def _solved(seen: Sequence[_Seen], names: Sequence[str], overall: float) -> dict
     rest = [sum(s for kind, s in each.shares.items() if kind not in names) for each in seen]
     right = 1.0 - overall * np.array(rest)
     # stages in proportion: one request measured a hundred times is no more than one
-    counts = {each.key: sum(other.key == each.key for other in seen) for each in seen}
+    counts = Counter(each.key for each in seen)
     weights = np.array([counts[each.key] ** -0.5 for each in seen])
     ridge = _RIDGE**0.5 / overall * np.eye(len(names))
     rows_, values = (

@@ -43,14 +43,19 @@ class Interval:
 
 def headline(record: Record) -> Headline:
     """The figures of ``record``."""
-    timed = steady(record) or record.of_phase("first")
     peak = record.peak("device_used_peak_bytes") or record.peak("reserved_peak_bytes")
     return Headline(
         peak_bytes=peak or record.peak("cpu_allocated_peak_bytes"),
         host_bytes=record.peak("rss_peak_bytes"),
-        seconds=sum(each.seconds for each in timed) / len(timed) if timed else None,
+        seconds=typical_seconds(record),
         repeats=len(steady(record)),
     )
+
+
+def typical_seconds(record: Record) -> float | None:
+    """The mean of the steady repetitions, of the first one where there is none."""
+    timed = steady(record) or record.of_phase("first")
+    return sum(each.seconds for each in timed) / len(timed) if timed else None
 
 
 def steady(record: Record) -> tuple[Repetition, ...]:

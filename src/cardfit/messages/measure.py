@@ -234,7 +234,6 @@ TEXTS: dict[str, str] = {
     "records-peak": N_("peak"),
     "records-seconds": N_("a run"),
     "records-none": N_("no records. Make one: cardfit run MODEL --weights random"),
-    "records-brought-in": N_("{count} records added to the store"),
     "records-exported": N_("{count} records written to {file}"),
     "records-pruned": N_("{count} records removed"),
     "records-would-prune": N_("{count} records would be removed; say --yes to remove them"),
@@ -467,16 +466,21 @@ TEXTS: dict[str, str] = {
     "help-run-price": N_(
         "what the machine costs an hour in USD, for the line before you walk away"
     ),
-    "help-store": N_("database URL of the store; SQLite in the user's data folder when left out"),
-    "help-records-action": N_("list, show, export, import or prune"),
+    "help-store": N_(
+        "the store: a database URL or a folder; CARDFIT_STORE, else SQLite in the user's data folder, when left out"
+    ),
+    "help-records-action": N_(
+        "list, show, export, import, prune; push, pull, merge: share with another store; grant-read: a role for serve"
+    ),
     "help-records-what": N_(
-        "show: id or path; export: file to write; import: file or folder to read"
+        "show: id or path; export: file to write; import: file or folder to read; push, pull, merge: the other store; "
+        "grant-read: the role"
     ),
     "help-records-model": N_("only records of this model"),
     "help-records-card": N_("only records of this card"),
     "help-records-outcome": N_("only records that ended so"),
     "help-records-sweep": N_("only records of this sweep"),
-    "help-records-last": N_("only the latest so many"),
+    "help-records-last": N_("only the latest so many; the page of list shows 200 when left out"),
     "help-records-older": N_("prune: only records older than this, as in 30d"),
     "help-records-yes": N_("prune: remove, instead of saying what would be removed"),
 }

@@ -60,7 +60,7 @@ class CardFactors(_Frozen):
 
 
 class Calibration(_Frozen):
-    """Factors by card, and the records behind them."""
+    """Factors by card, and the latest of the records behind them."""
 
     schema_: Annotated[str, Field(alias="schema")] = SCHEMA
     created: str

@@ -26,8 +26,9 @@ from cardfit.units import MIB, human_bytes
 MAX_BYTES = 64 * MIB  # a run of a thousand steps takes about one
 NAME = "record.json"
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
-UPGRADES: dict[int, Upgrade] = {1: dict}
-"""How a record of version n becomes one of version n + 1. Version 2 may hold outputs, quality, seconds by kernel."""
+UPGRADES: dict[int, Upgrade] = {1: dict, 2: dict}
+"""How a record of version n becomes one of version n + 1. Version 2 may hold outputs, quality, seconds by kernel;
+version 3 the way that it took through stores."""
 
 
 def data_folder() -> Path:
@@ -102,13 +103,25 @@ def read(path: Path) -> Record:
         raise BadFile(
             "record-not-read", path=str(path), why=error.strerror or str(error)
         ) from error
-    if len(content) > MAX_BYTES:
-        raise BadFile("record-too-large", path=str(path), limit=human_bytes(MAX_BYTES))
     return parse(content, str(path))
 
 
 def parse(content: bytes | str, where: str) -> Record:
     """The record in ``content``, brought up to this version; raises BadFile naming ``where``."""
+    if len(content) > MAX_BYTES:
+        raise BadFile("record-too-large", path=where, limit=human_bytes(MAX_BYTES))
+    try:
+        current = Record.model_validate_json(content)  # in one go: most are of this version
+    except ValidationError:
+        return _older(content, where)
+    said = {"schema_", "version"} <= current.model_fields_set
+    if said and (current.schema_, current.version) == (SCHEMA, VERSION):
+        return current
+    return _older(content, where)
+
+
+def _older(content: bytes | str, where: str) -> Record:
+    """What is no record of this version as it stands: brought up, or said what is wrong with it."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:

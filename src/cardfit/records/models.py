@@ -13,10 +13,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from cardfit.errors import Note
+from cardfit.records import scrub
 from cardfit.request import ExactRequest, Settings
 
-VERSION = 2  # raised with every change that an older cardfit could not read
+VERSION = 3  # raised with every change that an older cardfit could not read
 SCHEMA = "cardfit.record"
+_OF_A_STORE = "run-store-left"
 
 OutcomeKind = Literal["ok", "oom", "host_oom", "error", "timeout", "interrupted"]
 PhaseName = Literal["load", "first", "steady", "memory", "resume", "own"]
@@ -38,6 +40,11 @@ class Reason(_Frozen):
     def of(cls, code: str, /, **args: Any) -> Reason:
         """The sentence for ``code``."""
         return cls(code=code, args=args, text=Note(code, args).text)
+
+    def scrubbed(self) -> Reason:
+        """The same sentence without people's paths, addresses and the machine's name."""
+        text = scrub.without(self.text, self.args)
+        return Reason(code=self.code, args=scrub.scrubbed_args(self.args), text=text)
 
 
 class Call(_Frozen):
@@ -213,6 +220,13 @@ class Quality(_Frozen):
     fine_energy_ratio: float | None = None
 
 
+class Origin(_Frozen):
+    """One step of the way that a record took: out of which store, and when."""
+
+    store: Annotated[str | None, Field(description="id of the store; None: a file")]
+    at: Annotated[datetime, Field(description="UTC")]
+
+
 class Record(_Frozen):
     """One measured run."""
 
@@ -244,6 +258,10 @@ class Record(_Frozen):
     cell: Annotated[str | None, Field(description="key of the sweep's cell")] = None
     resumed: Annotated[str | None, Field(description="record whose latents were decoded")] = None
     notes: tuple[Reason, ...] = ()
+    origin: Annotated[
+        tuple[Origin, ...],
+        Field(description="stores it came through, the machine's own first; empty: measured here"),
+    ] = ()
 
     @property
     def ok(self) -> bool:
@@ -263,8 +281,22 @@ class Record(_Frozen):
         return max((value for value in found if value is not None), default=None)
 
     def without_inputs(self) -> Record:
-        """The same record as an export holds it: no prompts, latents, outputs, log."""
+        """The same record as others may see it: no prompts, latents, outputs, log; no paths or names of machines.
+
+        What the store of its machine said is of no use to them either, and names servers and users.
+        """
         inputs = self.inputs.model_copy(update={"prompt": None, "negative_prompt": None})
-        outcome = self.outcome.model_copy(update={"log": None})
-        without: dict[str, Any] = {"latents": (), "outputs": ()}
+        ended = self.outcome
+        outcome = ended.model_copy(
+            update={"log": None, "why": ended.why.scrubbed() if ended.why else None}
+        )
+        repetitions = tuple(
+            each.model_copy(
+                update={"silent": {name: why.scrubbed() for name, why in each.silent.items()}}
+            )
+            for each in self.repetitions
+        )
+        without: dict[str, Any] = {"latents": (), "outputs": (), "repetitions": repetitions}
+        notes = (note for note in self.notes if note.code != _OF_A_STORE)
+        without["notes"] = tuple(note.scrubbed() for note in notes)
         return self.model_copy(update={"inputs": inputs, "outcome": outcome, **without})

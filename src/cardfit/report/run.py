@@ -49,6 +49,7 @@ def lines(record: Record, style: Style) -> list[str]:
         *_figures(record, style),
         *ending(record, style),
         *_lost(record, style),
+        *_came(record, style),
         *_labelled("run-label-record", say("run-kept", {"id": record.id}), style),
     ]
 
@@ -222,6 +223,18 @@ def _where(record: Record) -> Iterable[str]:
         yield say("run-tried", {"size": human_bytes(outcome.tried_bytes)})
     if outcome.allocated_bytes is not None:
         yield say("run-held", {"size": human_bytes(outcome.allocated_bytes)})
+
+
+def _came(record: Record, style: Style) -> list[str]:
+    """The stores that a record came through; nothing for one that was measured here."""
+    steps = [
+        say(
+            "record-came" if step.store else "record-came-file",
+            {"date": f"{step.at:%Y-%m-%d}", "store": step.store},
+        )
+        for step in record.origin
+    ]
+    return _labelled("run-label-came", style.dot.join(steps), style) if steps else []
 
 
 def _labelled(code: str, text: str, style: Style) -> list[str]:

@@ -171,7 +171,7 @@ class Answers:
 
     async def record(self, name: str) -> Made[Record]:
         """One record of the store, by the beginning of its id. Raises BadRequest."""
-        from cardfit.records.verbs import opened
+        from cardfit.records.opening import opened
 
         def make() -> Made[Record]:
             with opened(self.options.store) as store:
