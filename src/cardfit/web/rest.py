@@ -135,7 +135,7 @@ def _stored(api: APIRouter, answers: Answers) -> None:
         card: _Word = None,
         outcome: OutcomeKind | None = None,
         sweep: _Word = None,
-        last: Annotated[int | None, Query(ge=1, le=1000)] = None,
+        last: Annotated[int, Query(ge=1, le=1000)] = 1000,
     ) -> Response:
         """Records of the store, without prompts, latents and logs."""
         found = {"model": model, "card": card, "outcome": outcome, "sweep": sweep, "last": last}
