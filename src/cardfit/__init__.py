@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
     from cardfit.verbs import (
+        add_model,
         calibrate,
         check,
         choose,
@@ -54,6 +55,7 @@ __all__ = [
     "Request",
     "Settings",
     "accuracy",
+    "add_model",
     "autopsy",
     "calibrate",
     "cards",
@@ -92,6 +94,7 @@ __all__ = [
 ]
 
 _VERBS = (
+    "add_model",
     "calibrate",
     "check",
     "choose",

@@ -18,10 +18,10 @@ from cardfit.cards import find
 from cardfit.cards import load as load_cards
 from cardfit.cards.card import Card
 from cardfit.errors import BadRequest, DryRunFailed, InputError, MissingExtra, Note
-from cardfit.library.load import all_models
 from cardfit.library.load import load as load_model
 from cardfit.library.models import Model
 from cardfit.library.rules import resolve, settings_allowed
+from cardfit.library.sourced import entries, taken
 from cardfit.messages import say
 from cardfit.offers import Offer
 from cardfit.offers import load as load_offers
@@ -286,12 +286,12 @@ def trace(
 
 
 def models(*, task: Task | None = None) -> tuple[Model, ...]:
-    """The library's entries, those that do ``task`` when it is given."""
-    return tuple(entry for entry in all_models() if task in (None, *entry.tasks))
+    """The library's entries and the reader's own, those that do ``task`` when it is given."""
+    return tuple(entry for entry in entries() if task in (None, *entry.tasks))
 
 
 def model(name: str) -> Model:
-    """The library entry called ``name``: an id, an alias or a repo id. Raises UnknownModel with suggestions."""
+    """The model called ``name``: an id, an alias, a repo, a folder or a file. Raises UnknownModel with suggestions."""
     return load_model(name)
 
 
@@ -338,9 +338,9 @@ def _resolved(
     """The entry, the request after its rules, the settings it allows and what was said about them."""
     parse_alloc_conf(settings.alloc_conf)
     asked = Request(model=request) if isinstance(request, str) else request
-    entry = load_model(asked.model)
+    entry, settings, said = taken(asked.model, settings)
     exact, notes = resolve(entry, asked)
-    notes = (*notes, *settings_allowed(entry, settings))
+    notes = (*said, *notes, *settings_allowed(entry, settings))
     if entry.vae.tiling_required and settings.vae_tiling is None:
         settings = settings.model_copy(update={"vae_tiling": True})
     return entry, exact, settings, notes
@@ -384,8 +384,8 @@ def _tracing(progress: Progress | None) -> Progress | None:
 
 def _wanted(names: Sequence[str] | None, task: Task | None) -> tuple[Model, ...]:
     """The entries that were named (all when none was), those that do ``task`` when it is given."""
-    entries = all_models() if names is None else tuple(map(load_model, dict.fromkeys(names)))
-    return tuple(entry for entry in entries if task in (None, *entry.tasks))
+    found = entries() if names is None else tuple(map(load_model, dict.fromkeys(names)))
+    return tuple(entry for entry in found if task in (None, *entry.tasks))
 
 
 def _laid(

@@ -31,6 +31,7 @@ from cardfit.units import GIB, MIB
 if TYPE_CHECKING:
     from cardfit.comfy.planning import WorkflowPlan
     from cardfit.comfy.result import Reading
+    from cardfit.plan.added import Added
     from cardfit.plan.answer import Answer, CardRow, Seconds
     from cardfit.plan.check import Check
     from cardfit.plan.diff import Diff
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from cardfit.request.mix import RequestsFile
 
 __all__ = [
+    "add_model",
     "calibrate",
     "check",
     "choose",
@@ -71,6 +73,33 @@ _LEAST_HOPS = (
     6  # times that less memory is asked for, each time less than what was found by `_LEAST_STEP`
 )
 _LEAST_STEP = 128 * MIB
+
+
+def add_model(
+    source: str,
+    *,
+    id: str | None = None,
+    output: Path | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Added:
+    """Write a library entry for the diffusers folder or repo ``source``, its parameters counted, and dry-run it once.
+
+    It is called ``id`` (the name of the folder or repo when left out) and stands in ``output``, else with the reader's
+    own entries, where every command then knows it by name. Nothing is written where its dry run fails. Raises as
+    `plan` does, BadRequest for a name that is taken and for what is no folder or repo, BadFile for a file that exists.
+    """
+    from cardfit.library import own
+    from cardfit.plan.added import added
+    from cardfit.predict.memory import estimate
+
+    entry, said = own.made(api.model(source), id)
+    file = output or own.file_of(entry.id)
+    own.check_free(file, force=force)
+    traced = api.trace(source, Settings(offload="none"), progress=progress)
+    found = estimate(traced, Settings(offload="none"), published=own.published(entry))
+    own.write(entry, file, force=force)
+    return added(entry, file, traced, found, said)
 
 
 def largest(

@@ -1,30 +1,11 @@
-"""Real pipelines, very small: a local diffusers folder made once, and a data folder of the test's own."""
+"""A data folder of the test's own, and a small request."""
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-_spec = importlib.util.spec_from_file_location("tiny", Path(__file__).with_name("tiny.py"))
-assert _spec is not None and _spec.loader is not None
-_tiny = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_tiny)
-
-
-@pytest.fixture(scope="session")
-def tiny() -> Any:
-    """The module that makes small pipelines."""
-    return _tiny
-
-
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Stable Diffusion with few and narrow layers."""
-    made: Path = _tiny.save("stable-diffusion-1.5", tmp_path_factory.mktemp("weights") / "sd")
-    return made
 
 
 @pytest.fixture

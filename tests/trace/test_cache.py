@@ -13,6 +13,7 @@ import pytest
 from cardfit.library.load import load
 from cardfit.predict import store
 from cardfit.predict.memory import estimate
+from cardfit.records import cache as disk
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace import cache
 from cardfit.trace.coding import encode
@@ -72,7 +73,7 @@ def runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Runs:
 
 
 def files() -> list[Path]:
-    return sorted(cache.folder().iterdir())
+    return sorted(disk.folder().iterdir())
 
 
 def test_the_second_question_is_answered_from_disk(runs: Runs) -> None:
@@ -132,14 +133,14 @@ def test_a_huge_file_is_not_read(runs: Runs, monkeypatch: pytest.MonkeyPatch) ->
     cache.cached(MODEL, REQUEST, Settings())
     (path,) = files()
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "MAX_FILE_BYTES", path.stat().st_size - 1)
-        assert cache.read(path.name) is None
+        patch.setattr(disk, "MAX_FILE_BYTES", path.stat().st_size - 1)
+        assert disk.read(path.name) is None
     with monkeypatch.context() as patch:  # little on disk, much in memory
-        patch.setattr(cache, "MAX_CONTENT_BYTES", 10_000)
-        assert cache.read(path.name) is not None
+        patch.setattr(disk, "MAX_CONTENT_BYTES", 10_000)
+        assert disk.read(path.name) is not None
         path.write_bytes(packed([0] * 10_000))
-        assert cache.read(path.name) is None
-    assert cache.read(path.name) == [0] * 10_000
+        assert disk.read(path.name) is None
+    assert disk.read(path.name) == [0] * 10_000
 
 
 def test_a_folder_that_cannot_be_made_gives_a_note_and_an_answer(
@@ -163,7 +164,7 @@ def test_a_read_only_folder_gives_a_note_and_an_answer(
     def refuse(**_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(cache.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(disk.tempfile, "mkstemp", refuse)
     found, (note,) = cache.cached(MODEL, REQUEST, Settings())
     assert found.pipeline == "Tiny"
     assert note.args["reason"] == error.strerror
@@ -189,7 +190,7 @@ def test_an_interrupted_write_leaves_no_file(
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    place = (cache.zlib, "compress") if step == "packing" else (Path, "replace")
+    place = (disk.zlib, "compress") if step == "packing" else (Path, "replace")
     with monkeypatch.context() as patch:
         patch.setattr(*place, interrupt)
         with pytest.raises(KeyboardInterrupt):

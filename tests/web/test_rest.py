@@ -264,3 +264,19 @@ def test_a_question_has_the_same_key_however_it_is_written():
     one = PlanQuestion.model_validate({"request": {"width": 512, "model": "svd"}})
     other = from_query([("model", "svd"), ("width", "512")])
     assert one.key == other.key
+
+
+def test_a_stranger_names_no_folder_file_or_repo_of_the_server(client, tmp_path, monkeypatch):
+    """The command line answers for them; a server neither looks at its disk nor asks the hub for anybody."""
+    from cardfit.library import sources
+
+    (tmp_path / "model_index.json").write_text("{}")
+    monkeypatch.setattr(sources, "_of_folder", None)
+    monkeypatch.setattr(sources, "_of_repo", None)
+    for word in (str(tmp_path), "somebody/something", "/etc/hostname"):
+        body = {"request": {"model": word}}
+        for path in ("plan", "trace"):
+            answer = client.post(f"/api/v1/{path}", json=body)
+            assert answer.status_code == 404 or answer.status_code == 422, answer.text
+            assert "no such model" in answer.text
+        assert "no such model" in client.get("/", params={"model": word}).text

@@ -275,34 +275,6 @@ def trace(
     return ANSWERED
 
 
-def models(
-    name: Annotated[str | None, Parameter(help=say("help-model-id"))] = None,
-    /,
-    *,
-    task: Annotated[Task | None, Parameter(help=say("help-task"))] = None,
-    json: Json = False,
-) -> int:
-    """The models of the library, or every fact of one with its sources.
-
-    Try:
-
-    cardfit models --task text-to-video
-
-    cardfit models wan2.1-t2v-14b
-    """
-    from cardfit import api
-    from cardfit.report import dump, out, tables
-
-    style = out.style_of()
-    if name is not None:
-        found = api.model(name)
-        out.write(dump.one(found) if json else tables.model(found, style))
-        return ANSWERED
-    listed = api.models(task=task)
-    out.write(dump.many("models", listed) if json else tables.models(listed, style))
-    return ANSWERED
-
-
 def cards(
     name: Annotated[str | None, Parameter(help=say("help-card-id"))] = None,
     /,

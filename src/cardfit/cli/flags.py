@@ -17,6 +17,7 @@ from cyclopts import Parameter
 from pydantic import BaseModel
 
 from cardfit.errors import BadRequest
+from cardfit.library.filenames import MODEL_ENDINGS
 from cardfit.messages import say
 from cardfit.request import (
     DTYPES,
@@ -143,6 +144,8 @@ def _is_plan_file(model: str) -> bool:
     """Whether MODEL names a file: by its ending, or by a path to something that is there."""
     if model.endswith((".yaml", ".yml")):
         return True
+    if model.lower().endswith(MODEL_ENDINGS):
+        return False
     try:
         return os.sep in model and Path(model).is_file()
     except (OSError, ValueError):  # too long for a path, or a sign that none may have

@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
     "trace": f"{_ROOM}.commands:trace",
     "front": f"{_ROOM}.front:front",
     "largest": f"{_ROOM}.largest:largest",
-    "models": f"{_ROOM}.commands:models",
+    "models": f"{_ROOM}.models:models",
     "cards": f"{_ROOM}.commands:cards",
     "offers": f"{_ROOM}.commands:offers",
     "rent": f"{_ROOM}.rent:rent",

@@ -13,13 +13,13 @@ from typing import Any
 
 from cardfit.comfy.chains import Chain
 from cardfit.comfy.graph import Node, shown
-from cardfit.comfy.headers import Header, read_header, shaped_like
-from cardfit.comfy.models import SCHEMES, encoder_class, plain_name, seen
 from cardfit.comfy.nodes import Known, Load
 from cardfit.comfy.result import Part, Pass
 from cardfit.comfy.values import Unknown, Values
 from cardfit.comfy.wanted import WantedFile, safe_parts
 from cardfit.errors import BadFile
+from cardfit.library.filenames import SCHEMES, encoder_class, plain_name, seen
+from cardfit.library.headers import Header, read_header, shaped_like
 from cardfit.library.models import Model
 from cardfit.library.quantizable import allowed_schemes
 from cardfit.request import Quantization, Settings, Task

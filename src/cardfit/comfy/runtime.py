@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cardfit.cards.card import Card
-from cardfit.comfy.models import BYTES_A_WEIGHT
 from cardfit.comfy.placement import Placed, WorkflowFacts, place, rules
 from cardfit.errors import Note
+from cardfit.library.filenames import BYTES_A_WEIGHT
 from cardfit.library.models import Model
 from cardfit.plan.advice import recommend, sort_key
 from cardfit.plan.answer import (

@@ -50,6 +50,11 @@ def aliases(model_id: str) -> tuple[str, ...]:
     return (row["repo_id"], *row["aliases"])
 
 
+def is_known(name: str) -> bool:
+    """Whether ``name`` is an id, an alias or a repository id of the library, any case."""
+    return name.strip().lower() in _names()
+
+
 def resolve_name(name: str) -> str:
     """The id that ``name`` (id, alias or repository id, any case) stands for.
 
@@ -67,11 +72,19 @@ def resolve_name(name: str) -> str:
 
 
 def load(name: str) -> Model:
-    """The library entry for ``name`` (id, alias or repository id, any case).
+    """The library entry for ``name`` (id, alias or repository id, any case), else what ``name`` leads to elsewhere.
 
-    Raises UnknownModel with the nearest ids.
+    Raises UnknownModel with the nearest ids, and what `library.sources` raises for a folder, a file or a repo.
     """
-    return _read(resolve_name(name))
+    try:
+        return _read(resolve_name(name))
+    except UnknownModel as unknown:
+        from cardfit.library.sources import find
+
+        found = find(name.strip(), str(unknown.args_["suggestion"]))
+        if found is None:
+            raise
+        return found
 
 
 @cache

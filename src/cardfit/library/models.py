@@ -210,6 +210,20 @@ class Model(_Frozen):
     notes: tuple[str, ...] = ()
     sources: tuple[str, ...]
 
+    @property
+    def as_traced(self) -> Model:
+        """The entry whose traces speak for this one: itself."""
+        return self
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the reader's own entry and not the library's."""
+        return False
+
+    def stored_bytes(self, component: str) -> int | None:
+        """Bytes of the component's files as somebody has them; None where they are as published."""
+        return None
+
     def pipeline_for(self, task: Task) -> str:
         """The diffusers class that does ``task`` with these components."""
         return self.task_pipelines.get(task, self.pipeline)

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cardfit.errors import BadRequest, MissingExtra
-from cardfit.library.load import load
+from cardfit.library.folder import name_of
 from cardfit.library.models import Model
 from cardfit.library.rules import resolve, settings_allowed
+from cardfit.library.sourced import taken
 from cardfit.measure.again import RANDOM, again, check, kept
 from cardfit.measure.folder import with_folder
 from cardfit.measure.here import Here, here
-from cardfit.measure.hub import located, name_of
+from cardfit.measure.hub import located
 from cardfit.measure.inputs import inputs_of
 from cardfit.measure.job import Job
 from cardfit.measure.keep import Keeper
@@ -127,7 +128,7 @@ def asked(
 ) -> tuple[Model, ExactRequest, Settings, tuple[Reason, ...], Weights]:
     """The entry (with a folder's configs), the request after its rules, the settings, and where weights come from."""
     wanted = Request(model=request) if isinstance(request, str) else request
-    entry = load(wanted.model)
+    entry, settings, found = taken(wanted.model, settings)
     exact, notes = resolve(entry, wanted)
     from_ = Weights(kind="random")
     if weights != RANDOM:
@@ -137,7 +138,7 @@ def asked(
     elif configs is not None:
         entry, differs = with_folder(entry, configs, exact.task, weights=False)
         from_ = Weights(kind="random", name=configs.resolve().name, differs=differs)
-    notes = (*notes, *settings_allowed(entry, settings))
+    notes = (*found, *notes, *settings_allowed(entry, settings))
     said = [Reason.of(note.code, **note.args) for note in notes]
     if from_.differs:
         said.append(

@@ -42,9 +42,22 @@ TEXTS: dict[str, str] = {
     "help-as": N_("code: the diffusers lines; line: one line to share"),
     "help-all": N_("show every card"),
     "help-json": N_("print JSON"),
-    "help-model": N_("library entry, alias, repo id, or a YAML file from --save"),
+    "help-model": N_(
+        "library entry, alias, repo id, diffusers folder, model file, or a YAML file from --save"
+    ),
     "help-models": N_("library entries, aliases or repo ids; all when none is named"),
-    "help-model-id": N_("library entry, alias or repo id"),
+    "help-model-id": N_("library entry, alias or repo id; add: make an entry"),
+    "help-models-source": N_("with add: a diffusers folder, or a repo id of the hub"),
+    "help-models-new-id": N_(
+        "with add: what to call it; the name of the folder or repo when left out"
+    ),
+    "help-models-output": N_("with add: where to write it; among your own entries when left out"),
+    "models-two-names": N_(
+        "{asked} after the name of a model: give one name, or make an entry with cardfit models add {asked}"
+    ),
+    "models-add-what": N_(
+        "models add needs a diffusers folder or a repo id, as in cardfit models add ./my-pipeline"
+    ),
     "help-card-id": N_("card id or name"),
     "help-task": N_("only models that do this"),
     "help-schema": N_("which schema"),

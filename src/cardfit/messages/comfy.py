@@ -40,9 +40,6 @@ TEXTS: dict[str, str] = {
     "comfy-unsafe-path": N_(
         "{path}: node {node} names the file {found}. Only names below ComfyUI's models folder are taken."
     ),
-    "comfy-bad-header": N_(
-        "{path}: no safetensors or GGUF header that could be true. Download it again."
-    ),
     # the command
     "help-comfy": N_(
         "ComfyUI: plan a workflow; deploy a server that only you reach, check it, take stock, record."

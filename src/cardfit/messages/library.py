@@ -36,7 +36,8 @@ TEXTS: dict[str, str] = {
     # what a model makes of a request
     "defaults-taken": N_("taken from {model}, because left open: {fields}"),
     "side-becomes": N_(
-        "{side} becomes {becomes} for this model: it makes multiples of {multiple} a side, so {asked} is made as {made}"
+        "{side} becomes {becomes} for this model: it makes multiples of {multiple} a side, so {asked} is made as "
+        "{made}"
     ),
     "size-becomes": N_("{asked} becomes {made} for this model ({why})"),
     "size-resized": N_("{asked} is made as {made} and then resized to what was asked"),
@@ -74,12 +75,12 @@ TEXTS: dict[str, str] = {
         "fuse_qkv: {kind}, {component} of {model}, has no projections that diffusers fuses. Leave it out."
     ),
     "compile-as-eager": N_(
-        "compile: what compiled kernels and CUDA graphs take is not known; the figures are those of the eager run, and "
-        "graphs keep memory of their own beside them"
+        "compile: what compiled kernels and CUDA graphs take is not known; the figures are those of the eager run, "
+        "and graphs keep memory of their own beside them"
     ),
     "no-decode-chunk": N_(
-        "decode_chunk_size: {pipeline} ({model}) has no such argument; only svd, svd-xt and animatediff-sd1.5 take it. "
-        "Try vae_tiling."
+        "decode_chunk_size: {pipeline} ({model}) has no such argument; only svd, svd-xt and animatediff-sd1.5 take "
+        "it. Try vae_tiling."
     ),
     "tiling-required": N_("vae_tiling off: {vae} of {model} decodes only in tiles. Leave it on."),
     "tile-fixed": N_("{knob}: the tiles of {vae} ({model}) have a fixed size. Leave it out."),
@@ -123,4 +124,143 @@ TEXTS: dict[str, str] = {
         "quantization {scheme} for {component} with offload {offload}: bitsandbytes weights move as a whole component "
         "only. Choose offload {allowed}, or another scheme."
     ),
+    # folders and repos
+    "folder-none": N_("{folder} is not there ({why}). Give the folder of a diffusers pipeline."),
+    "folder-not-diffusers": N_(
+        "{folder} has no {file} ({why}). A diffusers folder holds model_index.json and a folder a component"
+    ),
+    "folder-bad-config": N_(
+        "{folder}: {file} is not a JSON object as it should be, or far too large"
+    ),
+    "folder-foreign-code": N_(
+        "{folder}: {component} comes from {library}. Only classes of diffusers and transformers are loaded; "
+        "code that lies in a folder never runs"
+    ),
+    "hub-no-repo": N_(
+        "{repo}: no such folder here and no such repo on the hub, or none that your token may read. {suggestion}Give "
+        "a folder, or a repo id as in black-forest-labs/FLUX.1-dev. List known models: cardfit models"
+    ),
+    "hub-gated": N_(
+        "{repo} is gated: accept its terms on its page, then log in (hf auth login) or set HF_TOKEN. A local folder "
+        "with its configs does as well."
+    ),
+    "hub-offline": N_(
+        "{repo}: HF_HUB_OFFLINE is set and the hub's cache does not hold its configs. {suggestion}Go online once, or "
+        "give a local folder. List known models: cardfit models"
+    ),
+    "hub-not-fetched": N_(
+        "{repo} could not be fetched from the hub: {why}. {suggestion}Try again online, or give a local folder."
+    ),
+    "hub-needs-package": N_(
+        "Reading a repo of the hub needs {package}, which is not installed. Install it: pip install 'cardfit[trace]'. "
+        "List known models: cardfit models"
+    ),
+    "hub-header-too-large": N_(
+        "{file}: the header takes more than the {limit} bytes that are read of one component. Download it and give "
+        "the folder."
+    ),
+    "hub-no-ranges": N_(
+        "{file}: the hub sent the whole file instead of its beginning. Give a local folder."
+    ),
+    # headers
+    "header-not-read": N_("{path}: cannot be read ({why}). Check the path."),
+    "header-bad": N_(
+        "{path}: no safetensors or GGUF header that could be true. Download it again."
+    ),
+    "header-cut-off": N_(
+        "{path}: its header promises {promised} of weights and {found} are there. Download the rest of it."
+    ),
+    "header-pickle": N_(
+        "{path}: a pickle, or a ZIP file of pickles. They can run code and are never loaded. Take the safetensors "
+        "file, or convert it once in an environment you trust."
+    ),
+    # what is not in the library
+    "source-none": N_("{source}: no such file or folder. List known models: cardfit models"),
+    "source-needs-trace": N_(
+        "{source} differs from every entry of the library, so its parts have to be built, which needs {package}. "
+        "Install it: pip install 'cardfit[trace]'"
+    ),
+    "source-custom-pipeline": N_(
+        "{source}: model_index.json names a pipeline of its own ({found}). Code that lies in a folder or repo never "
+        "runs; name a pipeline class of diffusers."
+    ),
+    "source-auto-map": N_(
+        "{source}: the config of {component} names code of its own (auto_map), which never runs. Where the class in "
+        "model_index.json is the one that runs, take auto_map out of the config."
+    ),
+    "source-no-pipeline": N_(
+        "{source}: diffusers {version} has no pipeline class {pipeline}. Install a diffusers that has it, or correct "
+        "_class_name in model_index.json."
+    ),
+    "source-no-parts": N_("{source}: model_index.json names no component with weights."),
+    "source-not-built": N_(
+        "{source}: {kind} cannot be built from the config of {component}: {why}. Compare it with the config.json that "
+        "save_pretrained writes."
+    ),
+    "source-config-size": N_(
+        "{source}: the config of {component} has {key} {found}; up to {allowed} are taken. Correct the config."
+    ),
+    "source-adapter": N_(
+        "{source}: an adapter, no model. Name the model that it is laid over and give its rank: --lora RANK"
+    ),
+    "source-no-model": N_(
+        "{source}: {count} weights, mostly {precision}, architecture {architecture}: no denoiser of the library has "
+        "as many. Give the model's diffusers folder or repo instead."
+    ),
+    "source-several": N_(
+        "{source}: {count} weights, mostly {precision}: several denoisers of the library have about as many "
+        "({models}). Name the model, and the scheme with --quantization."
+    ),
+    # notes of an answer
+    "source-is-entry": N_(
+        "{source} is {model} of the library: the same {pipeline}, classes and configs, so what is known of it holds"
+    ),
+    "source-rules": N_(
+        "{source} is not in the library: its own configs, and sizes, frames and defaults of {model}, which is a "
+        "{pipeline} too"
+    ),
+    "source-general": N_(
+        "{source}: no library entry is a {pipeline}. Task and defaults are those of its call; which sizes and frames "
+        "it rounds or refuses is not known beforehand"
+    ),
+    "source-count-differs": N_(
+        "{source}: the files of {component} hold {held} weights and its config makes {built}: one of them is not what "
+        "will run"
+    ),
+    "source-left-out": N_("not counted: {parts}"),
+    "source-pickles": N_("{parts}: weights lie there as pickles, which are never read"),
+    "source-no-weights": N_(
+        "{source}: no weights were seen of some components, so their dtypes rest on configs or on models alike: "
+        "{dtypes}"
+    ),
+    "source-file": N_(
+        "{source} is a variant of {model}: its denoiser has {count} weights, as many. It holds {parts}"
+    ),
+    "source-file-others": N_("{parts}: not in the file, so as {model} has them"),
+    "source-file-schemes": N_(
+        "the weights of {source} are stored quantized; counted as {schemes}, unless --quantization says otherwise"
+    ),
+    # words of an entry that was made from what was found
+    "source-not-stated": N_("not stated"),
+    "source-not-known": N_("not known: no library entry has this pipeline class"),
+    "source-from-headers": N_("headers of the safetensors files"),
+    "source-from-config": N_("config.json"),
+    "source-no-dtype": N_("not stated; as models alike"),
+    "source-no-count": N_("no weights seen"),
+    # entries of the reader's own
+    "own-mark": N_("own"),
+    "own-entry": N_("{model} is an entry of your own ({file}), not the library's"),
+    "own-bad": N_(
+        "{file}: not a model entry: {field} {why}. Correct the file, write it anew with cardfit models add, or remove "
+        "it."
+    ),
+    "own-other-id": N_("{file}: the entry inside is called {found}. Name the file after it."),
+    "own-not-a-folder": N_(
+        "{source}: a library entry is made from a diffusers folder or a repo of the hub. Give one with "
+        "model_index.json."
+    ),
+    "own-bad-id": N_(
+        "{asked}: an id is made of a-z, 0-9, dot, dash and underscore. Give one with --id"
+    ),
+    "own-taken-id": N_("{asked}: the library has a model of this name. Give another one with --id"),
 }

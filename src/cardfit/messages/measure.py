@@ -33,36 +33,18 @@ TEXTS: dict[str, str] = {
     "run-image-too-large": N_("{path} is larger than {limit}"),
     "run-image-not-read": N_("{path} cannot be read as a picture: {why}"),
     # folders
-    "folder-none": N_(
-        "{folder} is not there ({why}). Give the folder of a diffusers pipeline, or --weights random"
-    ),
-    "folder-not-diffusers": N_(
-        "{folder} has no {file} ({why}). A diffusers folder holds model_index.json and a folder a component"
-    ),
-    "folder-bad-config": N_("{folder}: {file} is not a JSON object, or far too large"),
     "folder-not-read": N_("{folder} cannot be read: {why}"),
     "folder-other-pipeline": N_(
         "{folder} holds a {found}, and {model} is a {expected}. Name the model that the folder is of"
     ),
     "folder-other-class": N_("{folder}: {component} is a {found}; expected {expected}"),
     "folder-lacks": N_("{folder} has no {component}, which {model} needs"),
-    "folder-foreign-code": N_(
-        "{folder}: {component} comes from {library}. Only classes of diffusers and transformers are loaded; "
-        "code that lies in a folder never runs"
-    ),
     "folder-pickle": N_(
         "{folder} holds {found}, a pickle, and no safetensors. Pickles can run code and are never loaded. "
         "Convert it: load it once in an environment you trust and call save_pretrained"
     ),
     "folder-no-weights": N_(
         "{folder} holds no safetensors. Download the weights, or measure with --weights random"
-    ),
-    "hub-no-repo": N_(
-        "{repo}: no such folder here and no such repo on the hub, or none that your token may read. Give a folder, a "
-        "repo id as in black-forest-labs/FLUX.1-dev, or --weights random"
-    ),
-    "hub-not-fetched": N_(
-        "{repo} could not be fetched from the hub: {why}. Try again online, give a local folder, or --weights random"
     ),
     "folder-differs": N_("the folder's config is not that of {model} in the library: {components}"),
     # notes of a record

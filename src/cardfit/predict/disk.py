@@ -14,11 +14,13 @@ _RGB = 3
 
 
 def disk_bytes(model: Model) -> int:
-    """Bytes of the published files of every component that is loaded, in their published dtypes."""
+    """Bytes of the files of every component that is loaded: as found, else as published."""
     total = 0
-    for part in model.components.values():
+    for name, part in model.components.items():
         if part.counted:
-            total += (part.params + part.persistent_buffers) * _ITEM_BYTES[part.published_dtype]
+            published = (part.params + part.persistent_buffers) * _ITEM_BYTES[part.published_dtype]
+            stored = model.stored_bytes(name)
+            total += published if stored is None else stored
     return total
 
 

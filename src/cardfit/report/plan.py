@@ -7,7 +7,7 @@ to their peak, the cards with what makes each verdict true, the picks, the catch
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cardfit.messages import say
 from cardfit.plan.answer import Answer, CardRow, Pick, StageRow
@@ -41,7 +41,7 @@ def lines(
     return [
         *_header(answer, style, recommended),
         "",
-        *_stages(answer, style),
+        *stages(answer.stages, against(answer) if style.bars else None, style),
         *_sums(answer, style),
         "",
         *_cards(answer, shown, style),
@@ -110,7 +110,8 @@ def _fold(parts: list[str], style: Style, indent: str = "") -> list[str]:
     ]
 
 
-def _stages(answer: Answer, style: Style) -> list[str]:
+def stages(found: Iterable[StageRow], card: CardRow | None, style: Style) -> list[str]:
+    """The stages whose parts sum to their peaks, with a bar each where they are measured against ``card``."""
     columns = [
         Column(say("col-stage")),
         Column(say("col-weights"), right=True),
@@ -119,11 +120,10 @@ def _stages(answer: Answer, style: Style) -> list[str]:
         Column(say("col-peak"), right=True),
         Column(say("col-band"), right=True),
     ]
-    card = against(answer) if style.bars else None
     if card is not None:
         columns.append(Column(say("col-bar", {"card": words.card_name(card.name)})))
     columns.append(Column(say("col-at"), least=14, cut=True))
-    rows = [_stage(stage, card, style) for stage in answer.stages]
+    rows = [_stage(stage, card, style) for stage in found]
     return grid(columns, rows, style)
 
 

@@ -39,7 +39,7 @@ def models(entries: Iterable[Model], style: Style) -> list[str]:
             _size(model),
             gib_text(_weights_bytes(model)),
             model.license,
-            _yes(model.verified),
+            ", ".join([_yes(model.verified), *([say("own-mark")] if model.is_own else [])]),
         ]
         for model in entries
     ]
@@ -58,6 +58,7 @@ def model(entry: Model, style: Style) -> list[str]:
         ("license", entry.license),
         ("released", entry.released),
         ("verified", _yes(entry.verified)),
+        ("from", say("own-mark") if entry.is_own else ""),
         ("unverified_parts", ", ".join(entry.unverified_parts)),
         ("width x height", _size(entry)),
         ("num_inference_steps", str(defaults.num_inference_steps)),

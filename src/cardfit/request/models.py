@@ -145,7 +145,12 @@ class Request(_Frozen):
     """The exact pipeline. A field left out takes the model's own default, and the answer says which."""
 
     model: Annotated[
-        str, Field(min_length=1, max_length=200, description="library entry, alias or repo id")
+        str,
+        Field(
+            min_length=1,
+            max_length=1000,
+            description="library entry, alias, repo id, diffusers folder or model file",
+        ),
     ]
     task: Annotated[Task | None, Field(description="what the pipeline makes from what")] = None
     width: Annotated[_Side | None, Field(description="pixels")] = None

@@ -1,34 +1,27 @@
 """Traces and what was replayed from them, kept on disk by content, so that a second question answers at once.
 
-The name of a file is a hash of everything that shapes what it holds: configs, request, settings, versions. A file is
-written beside its name and moved into place, so an interrupted write leaves nothing behind; a folder that cannot be
-written or a file that cannot be read costs time, never the answer. Nothing here imports torch.
+The name of a file is a hash of everything that shapes what it holds: configs, request, settings, versions. The files
+are those of `records.cache`. Nothing here imports torch.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sys
-import tempfile
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from cardfit.errors import Note
 from cardfit.library.models import Model
+from cardfit.records.cache import read as read
+from cardfit.records.cache import write as write
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Trace
-from cardfit.units import MIB
 
 LAYOUT = 13  # of what a file holds, and of the rules that made it
-MAX_FILE_BYTES = 256 * MIB
-MAX_CONTENT_BYTES = 4 * MAX_FILE_BYTES  # once unpacked
 _SHAPING = {
     "dtype", "vae_tiling", "vae_tile", "vae_overlap", "vae_slicing", "decode_chunk_size", "attention",
     "prompt_embeds", "forward_chunking", "fuse_qkv",
@@ -36,17 +29,6 @@ _SHAPING = {
 _PACKAGES = ("torch", "diffusers", "transformers")
 
 Progress = Callable[[str, float | None], None]
-
-
-def folder() -> Path:
-    """Where cached files live: ``CARDFIT_CACHE``, else the user's cache folder."""
-    if given := os.environ.get("CARDFIT_CACHE"):
-        return Path(given)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    return base / "cardfit"
 
 
 def versions(*, adapters: bool = False) -> dict[str, str]:
@@ -84,39 +66,6 @@ def trace_parts(
     asked = request.model_dump(exclude={"model", "seed", "runtime", "post", "export"})
     found = made_with if made_with is not None else versions(adapters=bool(request.loras))
     return model.model_dump(by_alias=True), asked, shaping(settings), found
-
-
-def read(name: str) -> Any | None:
-    """The content of a cached file, or None when there is none that can be read."""
-    path = folder() / name
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            return None
-        unpacked = zlib.decompressobj()
-        content = unpacked.decompress(path.read_bytes(), MAX_CONTENT_BYTES)
-        return json.loads(content) if unpacked.eof else None
-    except (OSError, zlib.error, ValueError, RecursionError):
-        return None
-
-
-def write(name: str, content: Any) -> Note | None:
-    """Keep ``content``; a Note says why it could not be kept."""
-    part: Path | None = None
-    try:
-        folder().mkdir(parents=True, exist_ok=True)
-        handle, made = tempfile.mkstemp(dir=folder(), prefix=".part-")
-        part = Path(made)
-        with os.fdopen(handle, "wb") as file:
-            file.write(zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 3))
-        part.replace(folder() / name)
-    except OSError as error:
-        return Note(
-            "cache-unwritable", {"folder": str(folder()), "reason": error.strerror or str(error)}
-        )
-    finally:
-        if part is not None:
-            part.unlink(missing_ok=True)
-    return None
 
 
 def cached(

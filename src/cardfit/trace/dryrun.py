@@ -122,12 +122,12 @@ class DryRun:
 
     def run(self) -> Trace:
         """Build the pipeline, call it, fold the timeline."""
-        with warnings.catch_warnings():
+        with self._own_words(ModuleNotFoundError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             kind = self._pipeline_class()
             self._build(self._names())
             pipeline = self._assemble(kind)
-        arguments = recipes.call_arguments(self.model, pipeline, self.request, self.settings)
+            arguments = recipes.call_arguments(self.model, pipeline, self.request, self.settings)
         self.progress("dry-run", None)
         self._call(lambda: pipeline(**arguments), type(pipeline.scheduler))
         sequence = tuple((kind.model_cpu_offload_seq or "").split("->"))
@@ -165,19 +165,29 @@ class DryRun:
         return self._trace(type(network).__name__, ())
 
     def _call(self, call: Callable[[], Any], scheduler: type | None) -> None:
+        with (
+            self._own_words(),
+            warnings.catch_warnings(),
+            self._watching(scheduler),
+            torch.no_grad(),
+        ):
+            warnings.simplefilter("ignore")
+            result = call()
+            del result
+        gc.collect()
+
+    @contextmanager
+    def _own_words(self, *through: type[Exception]) -> Iterator[None]:
+        """Raise DryRunFailed with what the pipeline's own code says; errors of cardfit and ``through`` as they are."""
         try:
-            with warnings.catch_warnings(), self._watching(scheduler), torch.no_grad():
-                warnings.simplefilter("ignore")
-                result = call()
-                del result
-        except CardfitError:
-            raise
+            yield
         except Exception as error:
+            if isinstance(error, (CardfitError, *through)):
+                raise
             if "divisible by chunk size" in str(error):
                 raise self._chunk_refused(error) from error
             reason = f"{type(error).__name__}: {error}"
             raise DryRunFailed("dry-run-failed", model=self.model.id, reason=reason) from error
-        gc.collect()
 
     def _chunk_refused(self, error: Exception) -> BadRequest:
         length = "".join(

@@ -42,7 +42,7 @@ def traced(
 
     Raises MissingExtra where only a dry run could tell and a package is missing, BadFile for a damaged atlas.
     """
-    here = installed()
+    model, here = model.as_traced, installed()
     missing = [name for name in EXTRA if name not in here]
     found = atlas.find(model, request, settings) if _speaks(model, here) else Gap("versions")
     if isinstance(found, Trace):
@@ -54,7 +54,7 @@ def traced(
 
 def can_trace(model: Model, request: ExactRequest, settings: Settings) -> bool:
     """Whether `traced` would find a trace."""
-    here = installed()
+    model, here = model.as_traced, installed()
     if all(name in here for name in EXTRA):
         return True
     return isinstance(atlas.find(model, request, settings), Trace)

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from cardfit.library.sources import indoors
 from cardfit.messages import LANGUAGES, speaking
 from cardfit.web.options import Options
 from cardfit.web.problems import RETRY_S, Refused, problem
@@ -52,7 +53,7 @@ class Gate:
             return
         headers = Headers(scope=scope)
         send = _with_headers(send)
-        with speaking(language_of(scope, headers)):
+        with speaking(language_of(scope, headers)), indoors():
             try:
                 self._check(scope, headers)
                 if (answer := self._let_in(scope, headers)) is not None:

@@ -1,7 +1,7 @@
 """Which library entry a model file of ComfyUI is, and in which precision it is stored.
 
 In: the file's name, and its header where the file is at hand. Out: `Seen`: the entry's id or None, the precision, and
-bytes a weight. A name must match a pattern of `data/models.yaml` whole; a header must have the entry's number of
+bytes a weight. A name must match a pattern of `data/filenames.yaml` whole; a header must have the entry's number of
 weights. What neither knows stays unknown and is reported as it was seen.
 """
 
@@ -116,7 +116,7 @@ def names() -> Names:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = (files("cardfit.comfy") / "data" / "models.yaml").read_text(encoding="utf-8")
+    text = (files("cardfit.library") / "data" / "filenames.yaml").read_text(encoding="utf-8")
     return Names.model_validate(yaml.load(text, Loader=loader))
 
 
