@@ -18,10 +18,11 @@ from cardfit.cards import find
 from cardfit.cards import load as load_cards
 from cardfit.cards.card import Card
 from cardfit.errors import BadRequest, DryRunFailed, InputError, MissingExtra, Note
+from cardfit.library.add_ons import resolved
 from cardfit.library.load import all_models
 from cardfit.library.load import load as load_model
 from cardfit.library.models import Model
-from cardfit.library.rules import resolve, settings_allowed
+from cardfit.library.rules import settings_allowed
 from cardfit.messages import say
 from cardfit.offers import Offer
 from cardfit.offers import load as load_offers
@@ -338,8 +339,7 @@ def _resolved(
     """The entry, the request after its rules, the settings it allows and what was said about them."""
     parse_alloc_conf(settings.alloc_conf)
     asked = Request(model=request) if isinstance(request, str) else request
-    entry = load_model(asked.model)
-    exact, notes = resolve(entry, asked)
+    entry, exact, notes = resolved(load_model(asked.model), asked)
     notes = (*notes, *settings_allowed(entry, settings))
     if entry.vae.tiling_required and settings.vae_tiling is None:
         settings = settings.model_copy(update={"vae_tiling": True})

@@ -6,7 +6,6 @@ same number of weights. Raises BadFile for a file that is neither, or whose head
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from dataclasses import dataclass
@@ -15,18 +14,19 @@ from typing import BinaryIO
 
 from cardfit.errors import BadFile
 from cardfit.library import all_models
-from cardfit.units import MIB
+from cardfit.library.tensors import (
+    MAX_DIMS,
+    MAX_HEADER_BYTES,
+    MAX_TENSORS,
+    WRONG,
+    safetensors,
+)
 
-MAX_HEADER_BYTES = 64 * MIB
-MAX_TENSORS = 200_000
-_MAX_DIMS = 8
 _MAX_TEXT = 65_536
 _DEPTH = 4  # arrays of arrays in GGUF's key-value part
 _TOLERANCE = (
     0.002  # share by which the weights of a file and of an entry may differ: buffers, fused biases
 )
-# bytes of an element, safetensors' own names
-_ITEM = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "I8": 1, "U8": 1}
 _PLAIN = {
     "F32": "fp32",
     "F16": "fp16",
@@ -82,7 +82,7 @@ def read_header(path: Path) -> Header:
             shapes = _gguf(stream) if magic == b"GGUF" else _safetensors(stream)
     except OSError as error:
         raise BadFile("comfy-not-read", path=path, why=error.strerror or str(error)) from error
-    except (ValueError, KeyError, TypeError, struct.error, RecursionError) as error:
+    except WRONG as error:
         raise BadFile("comfy-bad-header", path=path) from error
     return _summed(shapes)
 
@@ -91,25 +91,10 @@ Shapes = list[tuple[str, str, int, int]]  # name, precision, elements, bytes
 
 
 def _safetensors(stream: BinaryIO) -> Shapes:
-    (length,) = struct.unpack("<Q", stream.read(8))
-    if not 2 <= length <= MAX_HEADER_BYTES:
-        raise ValueError(length)
-    found = json.loads(stream.read(length))
-    if not isinstance(found, dict) or len(found) > MAX_TENSORS:
-        raise ValueError
-    shapes: Shapes = []
-    for name, entry in found.items():
-        if name == "__metadata__":
-            continue
-        dtype, shape = entry["dtype"], entry["shape"]
-        if len(shape) > _MAX_DIMS or not all(isinstance(side, int) and side >= 0 for side in shape):
-            raise ValueError(name)
-        count = math.prod(shape)
-        start, end = entry["data_offsets"]
-        if dtype in _ITEM and end - start != count * _ITEM[dtype]:
-            raise ValueError(name)
-        shapes.append((name, _PLAIN.get(dtype, dtype.lower()), count, end - start))
-    return shapes
+    return [
+        (each.name, _PLAIN.get(each.dtype, each.dtype.lower()), each.count, each.size_bytes)
+        for each in safetensors(stream)
+    ]
 
 
 def _gguf(stream: BinaryIO) -> Shapes:
@@ -125,7 +110,7 @@ def _gguf(stream: BinaryIO) -> Shapes:
     for _ in range(tensors):
         name = _gguf_text(stream)
         (dims,) = struct.unpack("<I", stream.read(4))
-        if dims > _MAX_DIMS:
+        if dims > MAX_DIMS:
             raise ValueError(name)
         shape = struct.unpack(f"<{dims}Q", stream.read(8 * dims))
         kind, _ = struct.unpack("<IQ", stream.read(12))
