@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 
+from cardfit.library.add_ons import with_add_ons
 from cardfit.library.rules import resolve
 from cardfit.measure.cpu_peak import cpu_peaks
 from cardfit.measure.job import Job
@@ -36,10 +37,22 @@ assert _spec is not None and _spec.loader is not None
 tiny = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(tiny)
 
+SIDE = {"width": 128, "height": 128}
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "tiny SD": ("stable-diffusion-1.5", "SHRUNK", {"width": 128, "height": 128}),
-    "tiny FLUX": ("flux.1-dev", "SHRUNK", {"width": 128, "height": 128}),
+    "tiny SD": ("stable-diffusion-1.5", "SHRUNK", SIDE),
+    "tiny FLUX": ("flux.1-dev", "SHRUNK", SIDE),
     "tiny Wan": ("wan2.1-t2v-1.3b", "SHRUNK", {"width": 128, "height": 128, "num_frames": 9}),
+    "tiny SD, LoRA": (
+        "stable-diffusion-1.5",
+        "SHRUNK",
+        {**SIDE, "loras": ({"rank": 8}, {"rank": 4})},
+    ),
+    "tiny SD, ControlNets": ("stable-diffusion-1.5", "SHRUNK", {**SIDE, "controlnets": ({}, {})}),
+    "tiny SD, IP-Adapter": (
+        "stable-diffusion-1.5",
+        "SHRUNK",
+        {**SIDE, "ip_adapters": ("ip-adapter-plus",)},
+    ),
     "mid SD": ("stable-diffusion-1.5", "WIDE", {"width": 512, "height": 512}),
 }
 
@@ -48,6 +61,7 @@ def measure(name: str, sizes: str, fields: dict[str, Any]) -> dict[str, Any]:
     """One pipeline: bytes predicted and seen."""
     model = tiny.shrunk(name, getattr(tiny, sizes))
     request, _ = resolve(model, Request(model=name, num_inference_steps=2, **fields))
+    model = tiny.shrink(with_add_ons(model, request), getattr(tiny, sizes))
     settings = Settings(dtype={"*": "float32"})
     predicted = max(cpu_peaks(dry_run(model, request, settings)).values())
     job = Job(model=model, request=request, settings=settings, weights="random", device="cpu")

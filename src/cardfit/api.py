@@ -1,8 +1,7 @@
 """The public verbs, under the names of the commands: plan, matrix, trace, models, cards, offers, accuracy ...
 
-This is the only place that loads things: library entries, card and offer files, the cached dry
-run. The rooms below are handed nouns and return nouns. Every verb returns what its command prints
-as JSON; none of them prints.
+This is the only place that loads things: library entries, card and offer files, the cached dry run. The rooms below are
+handed nouns and return nouns. Every verb returns what its command prints as JSON; none of them prints.
 """
 
 from __future__ import annotations
@@ -18,9 +17,10 @@ from cardfit.cards import find
 from cardfit.cards import load as load_cards
 from cardfit.cards.card import Card
 from cardfit.errors import BadRequest, DryRunFailed, InputError, MissingExtra, Note
+from cardfit.library.add_ons import resolved
 from cardfit.library.load import load as load_model
 from cardfit.library.models import Model
-from cardfit.library.rules import resolve, settings_allowed
+from cardfit.library.rules import settings_allowed
 from cardfit.library.sourced import entries, taken
 from cardfit.messages import say
 from cardfit.offers import Offer
@@ -339,11 +339,11 @@ def _resolved(
     parse_alloc_conf(settings.alloc_conf)
     asked = Request(model=request) if isinstance(request, str) else request
     entry, settings, said = taken(asked.model, settings)
-    exact, notes = resolve(entry, asked)
-    notes = (*said, *notes, *settings_allowed(entry, settings))
+    entry, exact, notes = resolved(entry, asked)
+    more = settings_allowed(entry, settings)
     if entry.vae.tiling_required and settings.vae_tiling is None:
         settings = settings.model_copy(update={"vae_tiling": True})
-    return entry, exact, settings, notes
+    return entry, exact, settings, (*said, *notes, *more)
 
 
 def _estimates(

@@ -101,3 +101,32 @@ def test_an_adapter_is_a_rank_with_what_it_is():
 def test_an_adapter_that_is_no_rank_is_refused(word):
     with pytest.raises(BadRequest, match="--lora 32:fused"):
         flags.loras([word])
+
+
+def test_an_adapter_is_a_file_wherever_it_lies():
+    found = flags.loras(["D:\\loras\\a.safetensors:fused", "./b.safetensors"])
+    assert found == [
+        {"file": "D:\\loras\\a.safetensors", "fused": True},
+        {"file": "./b.safetensors"},
+    ]
+    with pytest.raises(BadRequest, match="style.safetensors"):
+        flags.loras(["a.safetensors.bak"])
+
+
+@pytest.mark.parametrize(
+    "word", ["", "0", "9", "num_layers=x", "union:2", "num_layers=1:num_layers=2", "width=3", "١"]
+)
+def test_a_controlnet_that_is_none_is_refused(word):
+    with pytest.raises(BadRequest, match="--controlnet union-pro"):
+        flags.controlnets([word])
+
+
+def test_add_ons_are_flags_of_the_request():
+    given = flags.RequestFlags(
+        controlnets=["1"], ip_adapters=["ip-adapter"], t2i_adapters=2, components=["safety_checker"],
+        reference_images=3,
+    )  # fmt: skip
+    request, _ = flags.asked("m", given, flags.SettingsFlags())
+    assert (len(request.controlnets), request.ip_adapters) == (1, ("ip-adapter",))
+    assert (request.t2i_adapters, request.reference_images) == (2, 3)
+    assert request.components == ("safety_checker",)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from cardfit.comfy.reader import read_workflow
 from cardfit.errors import BadRequest, UnknownCard
 from cardfit.library import load
 from cardfit.plan.answer import Money, Seconds
+from cardfit.request import ControlNet
 
 _here = Path(__file__).parent
 _spec = importlib.util.spec_from_file_location(
@@ -20,6 +23,9 @@ _spec = importlib.util.spec_from_file_location(
 )
 make_answer = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(make_answer)
+_spec = importlib.util.spec_from_file_location("make", _here / "make.py")
+make = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(make)
 _spec = importlib.util.spec_from_file_location("templates", _here / "templates.py")
 templates = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(templates)
@@ -89,7 +95,11 @@ def test_passes_add_their_steps_at_their_size(planner):
     (planned,) = plan_workflow(reading, planner).plans
     first = planner.asked[0][0]
     assert (first.width, first.height, first.num_inference_steps) == (1280, 704, 3)
-    assert {note.code for note in planned.notes} >= {"comfy-side", "comfy-passes", "comfy-loras"}
+    assert {note.code for note in planned.notes} >= {
+        "comfy-side",
+        "comfy-passes",
+        "comfy-loras-unread",
+    }
     expected = 100 + sum(w * h * frames * steps / 1e6 for w, h, frames, steps in (base, refined))
     for row in planned.answer.cards:
         assert row.seconds.likely == pytest.approx(expected)
@@ -189,3 +199,83 @@ def test_measured_by_template_authors(template, answers, vram_percent, seconds):
     assert row.verdict == "fits"
     assert row.device_bytes == pytest.approx(vram_percent / 100 * row.memory_bytes, rel=0.3)
     assert row.seconds.likely == pytest.approx(seconds, rel=0.3)
+
+
+def controlled(path, file, checkpoint="sd_xl_base_1.0.safetensors", *, lora=None):
+    """SDXL with a ControlNet, and a LoRA where one is named."""
+    text = make.node(10, "CLIPTextEncode", ["a cat"], [("clip", "CLIP", 10)], ("CONDITIONING",))
+    net = make.node(11, "ControlNetLoader", [file], (), ("CONTROL_NET",))
+    applied = [("positive", "CONDITIONING", 11), ("control_net", "CONTROL_NET", 12)]
+    apply = make.node(
+        12, "ControlNetApplyAdvanced", [1, 0, 1], applied, ("CONDITIONING", "CONDITIONING")
+    )
+    inputs = [
+        ("model", "MODEL", 1),
+        ("positive", "CONDITIONING", 13),
+        ("latent_image", "LATENT", 2),
+    ]
+    sampler = make.node(
+        3, "KSampler", [7, "fixed", 25, 6.5, "euler", "normal", 1], inputs, ("LATENT",)
+    )
+    loader = make.node(1, "CheckpointLoaderSimple", [checkpoint], (), ("MODEL", "CLIP", "VAE"))
+    links = [
+        (10, 1, 1, 10, 0, "CLIP"),
+        (11, 10, 0, 12, 0, "CONDITIONING"),
+        (12, 11, 0, 12, 1, "CONTROL_NET"),
+        (13, 12, 0, 3, 1, "CONDITIONING"),
+        (2, 2, 0, 3, 2, "LATENT"),
+    ]
+    more = [text, net, apply]
+    if lora is not None:
+        model = [("model", "MODEL", 20)]
+        more.append(make.node(20, "LoraLoaderModelOnly", [lora, 1.0], model, ("MODEL",)))
+        links += [(20, 1, 0, 20, 0, "MODEL"), (1, 20, 0, 3, 0, "MODEL")]
+    found = make.text_to_image(sampler=sampler, loader=loader, more=more, links=links)
+    path.write_text(json.dumps(found), encoding="utf-8")
+    return path
+
+
+def test_a_controlnet_beside_the_sampler_is_asked_for(planner, tmp_path):
+    file = controlled(tmp_path / "w.json", "controlnet-canny-sdxl-1.0.safetensors")
+    (planned,) = plan_workflow(read_workflow(file), planner).plans
+    ((request, _, _),) = planner.asked
+    assert request.controlnets == (ControlNet(),)
+    note = next(note for note in planned.notes if note.code == "comfy-controlnets")
+    assert "controlnet-canny-sdxl-1.0.safetensors" in note.text
+
+
+def test_a_controlnet_is_known_by_the_name_of_its_repository(planner, tmp_path):
+    name = "controlnet_union_sdxl_1.0.safetensors"
+    file = controlled(tmp_path / "w.json", name)
+    plan_workflow(read_workflow(file), planner)
+    assert planner.asked[0][0].controlnets == (ControlNet(model="union"),)
+
+
+def test_a_lora_takes_nothing_of_the_card(planner, tmp_path):
+    lora = tmp_path / "loras" / "a.safetensors"
+    lora.parent.mkdir()
+    header = json.dumps(
+        {"x.lora_A.weight": {"dtype": "F16", "shape": [8, 64], "data_offsets": [0, 1024]}}
+    )
+    lora.write_bytes(struct.pack("<Q", len(header)) + header.encode() + bytes(1024))
+    file = controlled(tmp_path / "w.json", "x.safetensors", lora="a.safetensors")
+    (planned,) = plan_workflow(read_workflow(file, models=tmp_path), planner).plans
+    assert "1.0 KiB of factors stay in host RAM" in next(
+        note.text for note in planned.notes if note.code == "comfy-loras"
+    )
+    assert planner.asked[0][0].loras == ()
+
+
+def test_a_controlnet_raises_what_lies_beside_a_step(tmp_path):
+    plain = controlled(tmp_path / "a.json", "None")
+    with_net = controlled(tmp_path / "b.json", "canny.safetensors")
+    answers = [
+        plan_workflow(read_workflow(file), api.plan, cards=["rtx-4090"]).plans[0].answer
+        for file in (plain, with_net)
+    ]
+    denoise = [
+        max(stage.weights_bytes for stage in answer.stages if stage.name == "denoise")
+        for answer in answers
+    ]
+    more, net = denoise[1] - denoise[0], 1_251_014_160 * 2
+    assert net <= more <= 1.05 * net  # blocks of the allocator, which are not always split

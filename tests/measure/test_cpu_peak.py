@@ -15,7 +15,9 @@ cpu_peak: Any = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(cpu_peak)
 
 
-@pytest.mark.parametrize("case", ["tiny SD", "tiny FLUX"])
+@pytest.mark.parametrize(
+    "case", ["tiny SD", "tiny FLUX", "tiny SD, LoRA", "tiny SD, ControlNets", "tiny SD, IP-Adapter"]
+)
 def test_within_one_percent_of_the_profiler(case: str) -> None:
     found = cpu_peak.measure(*cpu_peak.CASES[case])
     assert abs(found["off_pct"]) <= 1.0

@@ -36,6 +36,10 @@ SHRUNK: dict[str, dict[str, Any]] = {
         "projection_dim": 16,
         "eos_token_id": 2,
     },
+    "CLIPVisionModelWithProjection": {
+        "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "projection_dim": 16,
+    },
     "T5EncoderModel": {"d_model": 32, "d_ff": 32, "d_kv": 8, "num_layers": 2, "num_heads": 4, "vocab_size": 64},
     "UMT5EncoderModel": {
         "d_model": 32, "d_ff": 32, "d_kv": 8, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 4,
@@ -79,7 +83,11 @@ WIDE: dict[str, dict[str, Any]] = {
 
 def shrunk(name: str, sizes: dict[str, dict[str, Any]] = SHRUNK) -> Any:
     """The library's model ``name`` with small configs."""
-    model = load(name)
+    return shrink(load(name), sizes)
+
+
+def shrink(model: Any, sizes: dict[str, dict[str, Any]] = SHRUNK) -> Any:
+    """``model`` with small configs."""
     parts = {
         key: part.model_copy(
             update={"config": {**part.config, **sizes.get(part.class_path.rpartition(".")[2], {})}}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cardfit.library.add_ons import with_add_ons
 from cardfit.library.load import load
 from cardfit.library.rules import resolve
 from cardfit.request import Lora, Request, Settings
@@ -20,7 +21,7 @@ def _traced(model: str, asked: str, settings: str) -> Trace:
 
     entry = load(model)
     exact, _ = resolve(entry, Request.model_validate_json(asked))
-    return dry_run(entry, exact, Settings.model_validate_json(settings))
+    return dry_run(with_add_ons(entry, exact), exact, Settings.model_validate_json(settings))
 
 
 @pytest.fixture(scope="session")

@@ -99,6 +99,9 @@ def test_no_path_of_a_question_is_opened(client, tmp_path):
     for path in (str(secret), f"../../../..{secret}", f"file://{secret}"):
         found = client.post("/api/v1/plan", json={"request": {"model": path}})
         assert (found.status_code, found.json()["code"]) == (404, "unknown-model")
+    asked = {"model": "sdxl-turbo", "loras": [{"file": str(tmp_path / "a.safetensors")}]}
+    found = client.post("/api/v1/plan", json={"request": asked})
+    assert (found.status_code, found.json()["code"]) == (422, "lora-file-not-here")
     for name in ("..%2f..%2fapp.py", "../app.py", "%2e%2e/app.py", "vendor/../../app.py"):
         assert client.get(f"/static/{name}").status_code == 404
     assert client.get("/api/v1/records/..%2f..%2fetc%2fpasswd").status_code in (404, 422)

@@ -162,11 +162,13 @@ def test_a_query_has_a_name_for_every_field_and_for_no_other():
 
     assert tuple(Request.model_fields) == REQUEST_FIELDS
     assert tuple(Settings.model_fields) == SETTINGS_FIELDS
-    assert set(FLAGS_REPEATED) == {"loras", "post"}
+    assert set(FLAGS_REPEATED) == {"loras", "controlnets", "ip_adapters", "components", "post"}
     values = {
         "model": "svd", "task": "text-to-image", "width": "64", "height": "64", "num_frames": "5",
         "fps": "8", "batch": "2", "num_inference_steps": "4", "guidance_scale": "1.5",
         "prompt_tokens": "9", "seed": "7", "loras": "8:fused", "runtime": "comfyui",
+        "controlnets": "union", "t2i_adapters": "1", "ip_adapters": "ip-adapter",
+        "reference_images": "2", "components": "safety_checker",
         "post": "upscale=realesrgan-x2plus", "export": "nvenc-av1",
         "dtype": "bf16", "quantization": "unet=bnb-nf4", "offload": "model", "vae_tiling": "true",
         "vae_tile": "256", "vae_overlap": "64", "vae_slicing": "false", "decode_chunk_size": "2",

@@ -62,7 +62,10 @@ class Shape(_Frozen):
         if not alone:
             asked["guided"] = request.guidance_scale > 1
             if request.loras:
-                asked["loras"] = [each.model_dump(mode="json") for each in request.loras]
+                asked["loras"] = [
+                    each.model_dump(mode="json", include={"rank", "fused", "dtype"})
+                    for each in request.loras
+                ]
         given = settings.dtype
         dtypes = {
             name: given.get(name) or given.get("*") or part.recommended_dtype

@@ -192,7 +192,7 @@ def _code(answer: Answer) -> str:
         raise BadRequest("code-no-pick", model=answer.model.id)
     if not model.pipeline_in_diffusers:
         raise BadRequest("code-not-in-diffusers", pipeline=model.pipeline, model=model.id)
-    return code.code(answer, pick, code.Recipe.of(model))
+    return code.code(answer, pick, code.Recipe.of(model, answer.request))
 
 
 def _save(answer: Answer, file: Path, force: bool) -> None:

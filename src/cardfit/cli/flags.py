@@ -42,8 +42,16 @@ DTYPE_ALIASES: dict[str, Dtype] = {
 ALIASES = {"num_inference_steps": ("--steps",)}
 PAIRED = frozenset({"dtype", "quantization"})
 # Flags that are given once for every item of a field.
-REPEATED = {"loras": "--lora", "post": "--post"}
+REPEATED = {
+    "loras": "--lora",
+    "controlnets": "--controlnet",
+    "ip_adapters": "--ip-adapter",
+    "components": "--component",
+    "post": "--post",
+}
 EVERY = "*"
+_LORA_ENDING = ".safetensors"
+_MOST_CONTROLNETS = 8
 
 
 def flag(field: str) -> str:
@@ -72,8 +80,8 @@ def _help(model: type[BaseModel], name: str) -> str:
         return say("help-dtype")
     if name == "quantization":
         return say("help-quantization", {"allowed": ", ".join(QUANTIZATIONS)})
-    if name == "loras":
-        return say("help-lora")
+    if name in ("loras", "controlnets"):
+        return say({"loras": "help-lora", "controlnets": "help-controlnet"}[name])
     if name == "post":
         return say("help-post", {"allowed": ", ".join(UPSCALERS + INTERPOLATORS)})
     field = model.model_fields[name]
@@ -133,10 +141,9 @@ def asked(
     for name, parse in (("dtype", dtypes), ("quantization", quantizations)):
         if isinstance(settings.get(name), (list, tuple)):
             settings[name] = parse(settings[name])
-    if given := vars(request_flags).get("loras"):
-        request["loras"] = loras(given)
-    if given := vars(request_flags).get("post"):
-        request["post"] = posts(given)
+    for name, read in (("loras", loras), ("controlnets", controlnets), ("post", posts)):
+        if given := vars(request_flags).get(name):
+            request[name] = read(given)
     return validate_request(request), validate_settings(settings)
 
 
@@ -191,24 +198,56 @@ def quantizations(tokens: Sequence[str]) -> dict[str, Quantization]:
 
 
 def loras(tokens: Sequence[str]) -> list[dict[str, Any]]:
-    """The fields of an adapter from each of ``rank``, ``rank:fused``, ``rank:dtype``. Raises BadRequest.
+    """The fields of an adapter from each file or rank, with ``:fused``, a dtype, ``:targets=a+b``. Raises BadRequest.
 
     >>> loras(["32", "16:fused", "8:fp32"])
     [{'rank': 32}, {'rank': 16, 'fused': True}, {'rank': 8, 'dtype': 'float32'}]
+    >>> loras(["C:/loras/a.safetensors:fused", "rank=4:targets=to_q+to_v"])
+    [{'file': 'C:/loras/a.safetensors', 'fused': True}, {'rank': 4, 'targets': ['to_q', 'to_v']}]
     """
     found = []
     for token in tokens:
-        rank, *words = token.split(":")
-        if not (rank.isascii() and rank.isdigit() and len(rank) <= 6):
+        file, ending, rest = token.partition(_LORA_ENDING)
+        fields: dict[str, Any] = {"file": file + ending} if ending else {}
+        rank, *words = rest.split(":") if ending else token.removeprefix("rank=").split(":")
+        if not ending and rank.isascii() and rank.isdigit() and len(rank) <= 6:
+            fields["rank"] = int(rank)
+        elif not ending or rank:
             raise BadRequest("bad-lora", asked=token)
-        fields: dict[str, Any] = {"rank": int(rank)}
         for word in words:
             if word == "fused":
                 fields["fused"] = True
+            elif word.startswith("targets=") and "targets" not in fields:
+                fields["targets"] = word.removeprefix("targets=").split("+")
             elif word in DTYPE_ALIASES and "dtype" not in fields:
                 fields["dtype"] = DTYPE_ALIASES[word]
             else:
                 raise BadRequest("bad-lora", asked=token)
+        found.append(fields)
+    return found
+
+
+def controlnets(tokens: Sequence[str]) -> list[dict[str, Any]]:
+    """The fields of ControlNets from each of ``N`` (so many of the usual shape), a name, ``num_layers=N``.
+
+    >>> controlnets(["2", "union-pro-2.0", "num_layers=6:num_single_layers=0"])
+    [{}, {}, {'model': 'union-pro-2.0'}, {'num_layers': 6, 'num_single_layers': 0}]
+    """
+    found: list[dict[str, Any]] = []
+    for token in tokens:
+        if token.isascii() and token.isdigit() and 0 < int(token[:9]) <= _MOST_CONTROLNETS:
+            found += [{} for _ in range(int(token))]
+            continue
+        fields: dict[str, Any] = {}
+        for word in token.split(":"):
+            name, equals, value = word.partition("=")
+            number = value.isascii() and value.isdigit()
+            if not equals and name and not name.isdigit() and not fields:
+                fields["model"] = name
+            elif name in ("num_layers", "num_single_layers") and name not in fields and number:
+                fields[name] = int(value[:9])
+            else:
+                raise BadRequest("bad-controlnet", asked=token)
         found.append(fields)
     return found
 

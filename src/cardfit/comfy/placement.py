@@ -2,8 +2,7 @@
 
 In: the memory of each stage with one component on the card at a time, the card's usable bytes, and how the workflow
 decodes. Out: a `Placed`: fits, pages or does_not_fit, with the bytes behind it. The rules are in `data/runtime.yaml`.
-Left out: models that a workflow keeps beside the sampler's own (ControlNet, IP adapters), reference latents, and what a
-custom node does on its own.
+Left out: IP adapters beside the sampler's own model, reference latents, and what a custom node does on its own.
 """
 
 from __future__ import annotations

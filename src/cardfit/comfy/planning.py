@@ -13,15 +13,18 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from cardfit.comfy.parts import once
 from cardfit.comfy.placement import WorkflowFacts
-from cardfit.comfy.result import Pass, Reading, WorkflowRequest
+from cardfit.comfy.result import Part, Pass, Reading, WorkflowRequest
 from cardfit.errors import InputError, Note
 from cardfit.library import load
+from cardfit.library.add_ons import add_ons
 from cardfit.library.models import Model
 from cardfit.messages.said import Said
 from cardfit.plan.answer import Answer, CardRow, Money, Seconds
-from cardfit.request import Request
+from cardfit.request import ControlNet, Request
 from cardfit.request.read import validate_request
+from cardfit.units import human_bytes
 
 SCHEMA = "cardfit.comfy-plan/1"
 Planner = Callable[..., Answer]
@@ -132,6 +135,8 @@ def request_of(found: WorkflowRequest, entry: Model) -> tuple[Request, tuple[Not
     }
     if found.task is not None:
         fields["task"] = found.task
+    if nets := controlnets_of(found, entry):
+        fields["controlnets"] = nets
     notes = []
     for name in ("width", "height"):
         asked = getattr(found, name)
@@ -157,9 +162,7 @@ def _notes(found: WorkflowRequest) -> list[Note]:
     notes = []
     if found.kin:
         notes.append(Note("comfy-kin", {"files": ", ".join(found.seen), "model": found.model}))
-    loras = dict.fromkeys(name for each in found.passes for name in each.loras)
-    if loras:
-        notes.append(Note("comfy-loras", {"files": ", ".join(loras)}))
+    notes += _beside(found, load(found.model)) if found.model is not None else []
     groups = groups_of(found)
     if len(groups) > 1 or groups[0].times > 1:
         words = [f"{g.times} x {g.width}x{g.height}, {g.num_frames}: {g.steps}" for g in groups]
@@ -167,6 +170,63 @@ def _notes(found: WorkflowRequest) -> list[Note]:
     if found.decode is not None:
         notes.append(Note("comfy-save-latent", {"node": found.decode.id}))
     return notes
+
+
+def _beside(found: WorkflowRequest, entry: Model) -> list[Note]:
+    """What is said of LoRAs, and of the models beside the sampler's own."""
+    notes = []
+    loras = dict.fromkeys(name for each in found.passes for name in each.loras)
+    if loras:
+        sizes = [part.size_bytes for part in found.parts if part.file in loras]
+        known = [size for size in sizes if size is not None]
+        size = human_bytes(sum(known)) if known and len(known) == len(sizes) else None
+        files = ", ".join(loras)
+        notes.append(
+            Note("comfy-loras-unread", {"files": files})
+            if size is None
+            else Note("comfy-loras", {"files": files, "size": size})
+        )
+    files = ", ".join(part.file for part in _controls(found))
+    if files and controlnets_of(found, entry):
+        notes.append(Note("comfy-controlnets", {"files": files}))
+    elif files:
+        notes.append(Note("comfy-not-counted", {"files": files, "model": entry.id}))
+    return notes
+
+
+def _controls(found: WorkflowRequest) -> tuple[Part, ...]:
+    return once(part for part in found.parts if part.use == "controlnet")
+
+
+def controlnets_of(found: WorkflowRequest, entry: Model) -> tuple[ControlNet, ...]:
+    """The ControlNets beside the sampler, by the names of their files; none where the entry has no such networks."""
+    network = add_ons().controlnets.get(entry.pipeline)
+    task = found.task or entry.tasks[0]
+    if network is None or task not in network.pipelines:
+        return ()
+    made = []
+    for part in _controls(found):
+        name = _plain(part.file)
+        repos = {
+            own: _plain(facts.get("repo_id", "-").rpartition("/")[2])
+            for own, facts in network.named.items()
+        }
+        like = [own for own, repo in repos.items() if repo in name]
+        made.append(ControlNet(model=max(like, key=lambda own: len(repos[own]), default=None)))
+    if len({network.named.get(each.model or "", {}).get("class_path") for each in made}) > 1:
+        return tuple(
+            ControlNet() for _ in made
+        )  # no pipeline takes both kinds: the usual shape for all
+    return tuple(made)
+
+
+def _plain(name: str) -> str:
+    """Letters and digits alone.
+
+    >>> _plain("FLUX.1-dev-Controlnet_Union.safetensors")
+    'flux1devcontrolnetunionsafetensors'
+    """
+    return "".join(sign for sign in name.lower() if sign.isalnum())
 
 
 @dataclass(frozen=True, slots=True)

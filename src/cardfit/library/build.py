@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from cardfit.library.add_ons import NETS
+
 if TYPE_CHECKING:
     from cardfit.library.models import ComponentSpec
 
@@ -45,6 +47,9 @@ def _class(path: str) -> Any:
 
 def _construct(spec: ComponentSpec) -> torch.nn.Module:
     kind = _class(spec.class_path)
+    if NETS in spec.config:  # several networks side by side
+        with torch.no_grad():
+            return kind([_construct(_net(spec, net)) for net in spec.config[NETS]])  # type: ignore[no-any-return]
     # a copy: transformers writes defaults into the tables it is given
     config = copy.deepcopy({k: v for k, v in spec.config.items() if k != "model_type"})
     with _ParametersOnMeta(), torch.no_grad():
@@ -54,6 +59,11 @@ def _construct(spec: ComponentSpec) -> torch.nn.Module:
         else:
             module = kind.from_config(config)
     return module  # type: ignore[no-any-return]
+
+
+def _net(spec: ComponentSpec, net: dict[str, Any]) -> ComponentSpec:
+    """One of the networks of ``spec``."""
+    return spec.model_copy(update=net)
 
 
 def _kept_in_fp32(module: torch.nn.Module, dtype: torch.dtype) -> Callable[[str], bool]:

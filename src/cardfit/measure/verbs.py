@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cardfit.errors import BadRequest, MissingExtra
+from cardfit.library.add_ons import with_add_ons
 from cardfit.library.folder import name_of
+from cardfit.library.lora_file import with_files_read
 from cardfit.library.models import Model
 from cardfit.library.rules import resolve, settings_allowed
 from cardfit.library.sourced import taken
@@ -129,7 +131,7 @@ def asked(
     """The entry (with a folder's configs), the request after its rules, the settings, and where weights come from."""
     wanted = Request(model=request) if isinstance(request, str) else request
     entry, settings, found = taken(wanted.model, settings)
-    exact, notes = resolve(entry, wanted)
+    exact, notes = resolve(entry, with_files_read(wanted))
     from_ = Weights(kind="random")
     if weights != RANDOM:
         folder = located(weights, entry, exact.task)
@@ -138,6 +140,7 @@ def asked(
     elif configs is not None:
         entry, differs = with_folder(entry, configs, exact.task, weights=False)
         from_ = Weights(kind="random", name=configs.resolve().name, differs=differs)
+    entry = with_add_ons(entry, exact)
     notes = (*found, *notes, *settings_allowed(entry, settings))
     said = [Reason.of(note.code, **note.args) for note in notes]
     if from_.differs:

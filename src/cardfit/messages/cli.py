@@ -9,7 +9,12 @@ TEXTS: dict[str, str] = {
         "--dtype vae=fp32"
     ),
     "bad-lora": N_(
-        "--lora {asked}: give a rank, then :fused or a dtype if you like: --lora 32, --lora 32:fused, --lora 32:float32"
+        "--lora {asked}: give a rank or a safetensors file, then :fused, a dtype or :targets=NAME+NAME if you like: "
+        "--lora 32, --lora 32:fused, --lora 32:float32, --lora style.safetensors"
+    ),
+    "bad-controlnet": N_(
+        "--controlnet {asked}: give how many of the usual shape, a name, or layers: --controlnet 1, --controlnet "
+        "union-pro, --controlnet num_layers=6:num_single_layers=0"
     ),
     "bad-quantization": N_(
         "--quantization {asked}: give COMPONENT=SCHEME, as in --quantization transformer=bnb-int8. "
@@ -66,7 +71,12 @@ TEXTS: dict[str, str] = {
     ),
     "help-dtype": N_("bf16, fp16 or fp32 for all, or COMPONENT=DTYPE; can be repeated"),
     "help-lora": N_(
-        "an adapter laid over the denoiser, by its rank: 32, 32:fused or 32:float32; give the flag once for each"
+        "an adapter laid over the denoiser, by its file or its rank: style.safetensors, 32, 32:fused, 32:float32 or "
+        "32:targets=to_q+to_v; give the flag once for each"
+    ),
+    "help-controlnet": N_(
+        "a network that reads a control picture at every step: how many of the usual shape, a name such as union-pro, "
+        "or num_layers=N:num_single_layers=N; give the flag once for each"
     ),
     "bad-post": N_(
         "--post {asked}: give upscale=MODEL, then tile=N (pixels of its input) or factor=N if you like: "

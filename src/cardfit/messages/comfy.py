@@ -111,7 +111,21 @@ TEXTS: dict[str, str] = {
         "{side} {asked} becomes {made}, a multiple of {step}, as the latents are cut."
     ),
     "comfy-kin": N_("{files}: trained further from {model}, whose memory and time hold for it."),
-    "comfy-loras": N_("LoRAs are not counted, since their ranks are not in the workflow: {files}."),
+    "comfy-loras": N_(
+        "LoRAs: {files}. ComfyUI adds them into the weights as it loads them, so the card holds no more; {size} of "
+        "factors stay in host RAM."
+    ),
+    "comfy-loras-unread": N_(
+        "LoRAs: {files}. ComfyUI adds them into the weights as it loads them, so the card holds no more; what they "
+        "take of host RAM is not counted, since the files are not at hand (--models)."
+    ),
+    "comfy-controlnets": N_(
+        "ControlNets: {files}. They lie on the card beside the denoiser and are counted by the shape that their names "
+        "say, else by the usual one."
+    ),
+    "comfy-not-counted": N_(
+        "{files}: no network of this kind is known for {model}, so it is not counted. Leave room for it."
+    ),
     "comfy-passes": N_(
         "Passes (how often, size, frames: steps): {passes}. Memory is that of the largest, seconds are of all."
     ),
@@ -154,7 +168,7 @@ TEXTS: dict[str, str] = {
     ),
     "comfy-rules": N_(
         "ComfyUI's own placement: one model on the card at a time, what does not fit is paged. Its versions differ; "
-        "ControlNets, adapters and reference pictures beside the sampler are not counted."
+        "IP adapters and reference pictures beside the sampler are not counted."
     ),
     # remarks
     "comfy-no-picture": N_("The chain of {node} makes sound or a solid, no picture: left out."),

@@ -58,6 +58,54 @@ TEXTS: dict[str, str] = {
     "pipeline-not-in-diffusers": N_(
         "{pipeline} is not part of diffusers: {model} is counted but cannot be dry-run"
     ),
+    # add-ons
+    "no-such-add-on": N_(
+        "{field}: diffusers has none that goes with {model} ({pipeline}), or none is known here. Leave it out, or take "
+        "another model."
+    ),
+    "add-on-unknown": N_("{field} {asked}: not known for {model}. It takes: {allowed}."),
+    "add-on-task": N_(
+        "{field} with task {task}: {model} takes it for {allowed} only. Ask for that task, or leave it out."
+    ),
+    "add-ons-together": N_(
+        "{one} and {other}: no pipeline of diffusers takes both at once. Leave one of them out."
+    ),
+    "add-ons-apart": N_(
+        "{argument}: the pipeline of {model} that takes the other add-ons for {task} has no such argument, so they do "
+        "not go together. Leave one of them out."
+    ),
+    "one-add-on-only": N_(
+        "{asked} of {kind}: its pipeline takes one. Ask for one, or for another model."
+    ),
+    "controlnets-apart": N_(
+        "controlnets: these go with different pipelines of {model} ({pipelines}), so they cannot run together. Give "
+        "those of one."
+    ),
+    "controlnet-layers": N_(
+        "{field} {asked}: the ControlNet of {model} has no such number of its own. It takes: {allowed}."
+    ),
+    "image-encoders-apart": N_(
+        "ip_adapters: these read pictures with different encoders ({encoders}), and a pipeline of {model} has one. "
+        "Give those of one encoder."
+    ),
+    "reference-images-not-taken": N_(
+        "reference_images: {pipeline} ({model}) is shown one picture at most. Leave it out."
+    ),
+    "lora-of-nothing": N_("loras: an adapter needs a rank, or a file that has one. Give either."),
+    "lora-file-says-it": N_(
+        "loras: {file} says its own layers and dtype. Leave targets and dtype out."
+    ),
+    "lora-file-not-here": N_(
+        "loras: {file} is a file, and this server reads none of its visitors'. Give its rank, as in 32."
+    ),
+    "lora-file-not-read": N_("{path}: this LoRA cannot be read ({why}). Give a safetensors file."),
+    "lora-file-changed": N_(
+        "{path}: what it holds is not what was planned. Leave header_sha256 out to plan what it holds now."
+    ),
+    "lora-file-without": N_(
+        "{path}: no pair of low-rank factors is in it, so it is no LoRA (other kinds are not counted). Give a LoRA, or "
+        "its rank."
+    ),
     # settings
     "no-such-component": N_(
         "{field} for {asked}: {model} has no such component; it has: {allowed}"

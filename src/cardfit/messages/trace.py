@@ -83,11 +83,29 @@ TEXTS: dict[str, str] = {
         "Leave loras out."
     ),
     "lora-kept": N_(
-        "LoRA: {layers} layers of {component} ({targets}) carry it, as diffusers' scripts train by default; an adapter "
-        "that covers more layers takes more"
+        "LoRA: {layers} layers of {component} ({targets}) carry it, {size} of factors, as diffusers' scripts train by "
+        "default; an adapter that covers more layers takes more"
+    ),
+    "lora-named": N_(
+        "LoRA: {layers} layers of {component} ({targets}) carry it, {size} of factors"
+    ),
+    "lora-from-file": N_(
+        "LoRA {file}: rank {rank}, {size}, laid over the layers that diffusers' own loader finds"
     ),
     "lora-fused": N_(
-        "LoRA fused: the run takes what it takes without; while fusing, the factors and one layer's change are held too"
+        "LoRA fused: the run takes what it takes without. While fusing, which the printed lines do in host RAM, {size} "
+        "of factors and {change} for one layer's change of {component} are held too."
+    ),
+    "lora-file-refused": N_(
+        "{path}: {kind} cannot load this LoRA ({why}). Give one that was made for this model, or its rank."
+    ),
+    "lora-file-other-model": N_(
+        "{path}: {kind} finds no layer of its own in this LoRA: it was made for another model. Give its rank to plan "
+        "one of that rank."
+    ),
+    "add-on-weights": N_("{component} beside the denoiser: {kind}, {size} of weights"),
+    "ip-adapter-weights": N_(
+        "IP-Adapter: {size} more in {component}, a projection of the picture and two layers for each attention to text"
     ),
     "trace-other-versions": N_(
         "The dry run was made with {found}; the figures were checked with {tested}. Versions move the peak."

@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cardfit.library.add_ons import with_add_ons
 from cardfit.library.models import Model
 from cardfit.plan.answer import Answer, Pick
 from cardfit.predict.offload import DENOISERS
 from cardfit.predict.placement import streams
 from cardfit.predict.weights import NOT_CONVERTED_BY_CLASS
-from cardfit.report import denoiser, quantized, words
+from cardfit.report import beside, denoiser, quantized, words
 from cardfit.request import Dtype, ExactRequest, Quantization, Settings
 
 # Call arguments that a pipeline of diffusers 0.42.1 does not take (its signature; a test compares).
@@ -56,13 +57,22 @@ class Recipe:
     video: bool = False
     vae: str = "vae"
     vae_compression: int = 8
+    beside: Model | None = None  # the entry as the request runs it, where it asks for add-ons
 
     @classmethod
-    def of(cls, model: Model) -> Recipe:
-        """The recipe of a library entry."""
+    def of(cls, model: Model, request: ExactRequest | None = None) -> Recipe:
+        """The recipe of a library entry; with the add-ons of ``request`` where it has any."""
+        fitted = model if request is None else with_add_ons(model, request)
+        beside = None
+        if request is not None and (
+            fitted is not model or request.ip_adapters or request.reference_images
+        ):
+            beside, model = fitted, fitted
         parts = {name: part for name, part in model.components.items() if part.counted}
         return cls(
-            pipeline=model.pipeline,
+            pipeline=model.pipeline
+            if beside is None or request is None
+            else model.pipeline_for(request.task),
             repo_id=model.repo_id,
             dtypes={name: part.recommended_dtype for name, part in parts.items()},
             classes={name: part.class_path for name, part in parts.items()},
@@ -71,6 +81,7 @@ class Recipe:
             video=model.is_video,
             vae=model.vae.component,
             vae_compression=model.vae.spatial_compression,
+            beside=beside,
         )
 
 
@@ -97,12 +108,18 @@ def body(request: ExactRequest, settings: Settings, recipe: Recipe) -> list[str]
         "",
         *config,
         *files,
+        *(beside.load(recipe.beside, request, dtypes) if recipe.beside else ()),
         *_load(
             recipe,
             dtypes,
             bool(config),
-            [*denoiser.left_out(settings, recipe.classes), *handed],
+            [
+                *denoiser.left_out(settings, recipe.classes),
+                *handed,
+                *(beside.arguments(recipe.beside) if recipe.beside else ()),
+            ],
         ),
+        *(beside.ip_adapters(recipe.beside, request) if recipe.beside else ()),
         *_casting(schemes, dtypes, recipe),
         *denoiser.loras(request, recipe.pipeline, recipe.classes),
         *denoiser.attention(settings, recipe.classes),
@@ -121,7 +138,12 @@ def _imports(request: ExactRequest, recipe: Recipe, more: list[str]) -> list[str
         ["load_image"] if request.task in _TAKES_IMAGE else []
     )
     names += ["load_video"] if request.task == "video-to-video" else []
-    found = ["import torch", f"from diffusers import {recipe.pipeline}", *more]
+    kinds = [recipe.pipeline]
+    if recipe.beside is not None:
+        kinds += beside.classes(recipe.beside)
+        if "load_image" not in names and beside.call(recipe.beside, request, takes_image=False):
+            names.append("load_image")
+    found = ["import torch", f"from diffusers import {', '.join(sorted(kinds))}", *more]
     if names:
         found.append(f"from diffusers.utils import {', '.join(names)}")
     return found
@@ -324,6 +346,8 @@ def _call(request: ExactRequest, settings: Settings, recipe: Recipe) -> list[str
         values["image"] = 'load_image("input.png")'
     if request.task == "video-to-video":
         values["video"] = 'load_video("input.mp4")'
+    if recipe.beside is not None:
+        values |= beside.call(recipe.beside, request, takes_image="image" in values)
     values |= {"height": request.height, "width": request.width}
     if recipe.video:
         values["num_frames"] = request.num_frames

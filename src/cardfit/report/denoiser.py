@@ -6,6 +6,7 @@ knobs the dry run turned. Files of adapters and embeddings stand as names to fil
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from cardfit.request import ExactRequest, Settings
@@ -41,8 +42,8 @@ def loras(request: ExactRequest, pipeline: str, classes: Mapping[str, str]) -> l
     """Load the adapters, then fuse those that are to be fused."""
     found = []
     names = [f"lora_{number + 1}" for number in range(len(request.loras))]
-    for name in names:
-        file = f'"{name.replace("_", "-")}.safetensors"'
+    for name, lora in zip(names, request.loras, strict=True):
+        file = json.dumps(lora.file or f"{name.replace('_', '-')}.safetensors")
         for denoiser in denoisers(classes):
             if pipeline in LORA_BY_MODEL:
                 load = f'pipe.{denoiser}.load_lora_adapter({file}, adapter_name="{name}")'

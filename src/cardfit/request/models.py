@@ -78,13 +78,48 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Lora(_Frozen):
-    """A low-rank adapter: kept beside the weights it changes, or fused into them."""
+_Name = Annotated[str, Field(min_length=1, max_length=120)]
 
-    rank: Annotated[int, Field(ge=1, le=4096, description="rank of both factors")]
+
+class Lora(_Frozen):
+    """A low-rank adapter: kept beside the weights it changes, or fused into them.
+
+    Of a file or of a rank. A file says everything else itself; ``header_sha256`` is of the names, shapes and dtypes in
+    it, and ``size_bytes`` of its tensors.
+    """
+
+    rank: Annotated[
+        int | None, Field(ge=1, le=4096, description="rank of both factors; a file says it itself")
+    ] = None
+    file: Annotated[
+        str | None, Field(min_length=1, max_length=4096, description="a safetensors file")
+    ] = None
+    targets: Annotated[
+        tuple[_Name, ...],
+        Field(max_length=64, description="names of the linear layers; attention's when left out"),
+    ] = ()
     fused: Annotated[bool, Field(description="added into the weights before the run")] = False
     dtype: Annotated[
         Dtype | None, Field(description="of the factors; the component's own when left out")
+    ] = None
+    header_sha256: Annotated[
+        str | None, Field(pattern="^[0-9a-f]{64}$", description="of what the file holds")
+    ] = None
+    size_bytes: Annotated[int | None, Field(ge=1, description="of the file's tensors")] = None
+
+
+class ControlNet(_Frozen):
+    """A ControlNet beside the denoiser, as wide as that and with its own number of layers."""
+
+    model: Annotated[
+        _Name | None,
+        Field(description="a known one; the shape that the denoiser gives when left out"),
+    ] = None
+    num_layers: Annotated[
+        int | None, Field(ge=1, le=64, description="double blocks of a transformer's ControlNet")
+    ] = None
+    num_single_layers: Annotated[
+        int | None, Field(ge=0, le=64, description="single blocks of a FLUX ControlNet")
     ] = None
 
 
@@ -174,6 +209,24 @@ class Request(_Frozen):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     loras: Annotated[
         tuple[Lora, ...], Field(max_length=16, description="adapters laid over the denoiser")
+    ] = ()
+    controlnets: Annotated[
+        tuple[ControlNet, ...],
+        Field(max_length=8, description="networks that read a control picture at every step"),
+    ] = ()
+    t2i_adapters: Annotated[
+        int, Field(ge=0, le=8, description="T2I-Adapters, which read a control picture once")
+    ] = 0
+    ip_adapters: Annotated[
+        tuple[_Name, ...],
+        Field(max_length=8, description="IP-Adapters by name: a picture as a prompt"),
+    ] = ()
+    reference_images: Annotated[
+        int | None, Field(ge=1, le=16, description="pictures that the model is shown")
+    ] = None
+    components: Annotated[
+        tuple[_Name, ...],
+        Field(max_length=8, description="optional components that are loaded too: safety_checker"),
     ] = ()
     post: Annotated[
         tuple[Post, ...],

@@ -21,10 +21,13 @@ from cardfit.request import ExactRequest, Settings
 from cardfit.trace.coding import decode, encode
 from cardfit.trace.stream import Trace
 
-LAYOUT = 13  # of what a file holds, and of the rules that made it
+LAYOUT = 14  # of what a file holds, and of the rules that made it
 _SHAPING = {
     "dtype", "vae_tiling", "vae_tile", "vae_overlap", "vae_slicing", "decode_chunk_size", "attention",
     "prompt_embeds", "forward_chunking", "fuse_qkv",
+}  # fmt: skip
+_NOT_SHAPING: Any = {  # of a request; a file counts by what its header holds
+    "model": True, "seed": True, "runtime": True, "post": True, "export": True, "loras": {"__all__": {"file"}},
 }  # fmt: skip
 _PACKAGES = ("torch", "diffusers", "transformers")
 
@@ -63,7 +66,7 @@ def trace_parts(
     made_with: dict[str, str] | None = None,
 ) -> tuple[object, ...]:
     """Everything that shapes a trace; ``made_with`` are its versions, those installed by default."""
-    asked = request.model_dump(exclude={"model", "seed", "runtime", "post", "export"})
+    asked = request.model_dump(exclude=_NOT_SHAPING)
     found = made_with if made_with is not None else versions(adapters=bool(request.loras))
     return model.model_dump(by_alias=True), asked, shaping(settings), found
 

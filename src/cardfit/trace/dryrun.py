@@ -19,11 +19,12 @@ from unittest.mock import patch
 import torch
 
 from cardfit.errors import BadRequest, CardfitError, DryRunFailed
+from cardfit.library.add_ons import CONTROLNET
 from cardfit.library.build import build
 from cardfit.library.load import load
 from cardfit.library.models import Model
 from cardfit.request import ExactRequest, Post, Settings
-from cardfit.trace import lora, post_networks, recipes, tested
+from cardfit.trace import addons, lora, post_networks, recipes, tested
 from cardfit.trace.cache import Progress, versions
 from cardfit.trace.fold import fold
 from cardfit.trace.older import keeps_state
@@ -88,7 +89,7 @@ def stage_of(name: str, method: str, denoised: bool) -> str:
         return "encode_prompt"
     if method == "encode" or name.startswith(("image_encoder", "feature_extractor")):
         return "encode_condition"
-    if name.startswith(_DENOISERS):
+    if name.startswith((*_DENOISERS, CONTROLNET)):
         return "denoise"
     if method == "decode" or name.startswith(("vae", "vocoder", "audio_vae")):
         return "decode" if denoised else "encode_condition"
@@ -127,6 +128,8 @@ class DryRun:
             kind = self._pipeline_class()
             self._build(self._names())
             pipeline = self._assemble(kind)
+            if lora.load_files(pipeline, self.request.loras):
+                self._describe_anew()
             arguments = recipes.call_arguments(self.model, pipeline, self.request, self.settings)
         self.progress("dry-run", None)
         self._call(lambda: pipeline(**arguments), type(pipeline.scheduler))
@@ -213,7 +216,7 @@ class DryRun:
             streams=tuple(self.recorder.streams),
             timeline=fold(self.recorder.timeline, self.step_ends),
             sites=tuple(self.recorder.sites),
-            notes=(*tested.notes(installed), *self._lora_notes()),
+            notes=(*tested.notes(installed), *self._said()),
             more_without_flash_bytes=self.recorder.more_without_flash_bytes,
         )
 
@@ -243,13 +246,22 @@ class DryRun:
         self.modules[name] = module
         self.components.append(describe(name, module))
         self.version[name] = 0
+        self._number(name, module)
+
+    def _describe_anew(self) -> None:
+        """The components with the layers that a loader laid into them."""
+        self.components = [describe(name, module) for name, module in self.modules.items()]
+        for name, module in self.modules.items():
+            self._number(name, module)
+
+    def _number(self, name: str, module: torch.nn.Module) -> None:
         for index, (path, owner) in enumerate(module.named_modules()):
             self.recorder.module_index[id(owner)] = (index, path)
             self.owner[id(owner)] = name
 
     def _set_denoiser(self, name: str, module: Any) -> None:
         """Adapters, chunks and the attention kernel that was asked for, on one denoiser."""
-        lora.add(name, module, self.request.loras, self.dtype_of(name))
+        addons.fit(name, module, self.model, self.request, self.dtype_of(name))
         if self.settings.forward_chunking is not None:
             module.enable_forward_chunking(chunk_size=self.settings.forward_chunking, dim=1)
         if self.settings.fuse_qkv:
@@ -269,17 +281,9 @@ class DryRun:
         if sum(1 for _ in module.parameters()) == before:
             raise BadRequest("no-fused-qkv", model=self.model.id, component=name, kind=kind)
 
-    def _lora_notes(self) -> tuple[tuple[str, dict[str, object]], ...]:
-        """What was laid over which layers, and what fusing leaves out."""
-        loras, found = self.request.loras, []
-        for name, module in self.modules.items():
-            if name.startswith(_DENOISERS) and lora.kept_apart(loras):
-                layers = lora.layers(module)
-                args: dict[str, object] = {"component": name, "layers": len(layers)}
-                found.append(("lora-kept", args | {"targets": ", ".join(lora.names(layers))}))
-        if any(each.fused for each in loras):
-            found.append(("lora-fused", {}))
-        return tuple(found)
+    def _said(self) -> tuple[addons.Said, ...]:
+        dtypes = {c.name: c.dtype for c in self.components if c.name.startswith(_DENOISERS)}
+        return addons.notes(self.request, self.modules, self.components, dtypes)
 
     def _assemble(self, kind: Any) -> Any:
         import inspect

@@ -15,6 +15,7 @@ from PIL import Image
 
 from cardfit.library.models import Model
 from cardfit.request import ExactRequest, Settings
+from cardfit.trace import addons
 from cardfit.trace.tokens import DryImageProcessor, DryTokenizer, DryVisionProcessor
 
 _IMAGE_TASKS = {"image-to-image", "inpainting", "image-editing", "image-to-video"}
@@ -176,4 +177,5 @@ def call_arguments(
         wanted["strength"] = 1.0
     if request.task == "video-to-video":
         wanted["video"] = [picture] * request.num_frames
+    wanted |= addons.pictures(model, request, names, picture)
     return {name: value for name, value in wanted.items() if name in names and value is not None}

@@ -19,6 +19,7 @@ from cardfit.accuracy.scored import scored
 from cardfit.autopsy import Autopsy
 from cardfit.cards import Card, find
 from cardfit.errors import MissingExtra
+from cardfit.library.lora_file import FILES_READ
 from cardfit.library.models import Model
 from cardfit.messages import language
 from cardfit.offers import Offer
@@ -195,6 +196,7 @@ class Answers:
     ) -> _T:
         def made() -> _T:
             DRY_RUNS.set(self.options.dry_runs)  # the context is this call's own
+            FILES_READ.set(False)
             try:
                 return make()
             except MissingExtra as missing:

@@ -163,7 +163,7 @@ def _code(answer: Answer, row: CardRow) -> str:
     if not entry.pipeline_in_diffusers or row.settings is None:
         return ""
     pick = Pick(card=row.card, settings=row.settings, why=row.why)
-    return code_page.code(answer, pick, code_page.Recipe.of(entry))
+    return code_page.code(answer, pick, code_page.Recipe.of(entry, answer.request))
 
 
 def _of_facts(pages: APIRouter, answers: Answers, templates: Templates) -> None:

@@ -6,7 +6,7 @@ or `Settings` has one name everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -81,10 +81,13 @@ REQUEST_FIELDS = tuple(Request.model_fields)
 SETTINGS_FIELDS = tuple(Settings.model_fields)
 PLACE_FIELDS = ("card", "ram", "disk", "os", "target", "outputs", "hours_per_week")
 # The fields that may be given more than once, and how a list of them is read.
-REPEATED = {
+REPEATED: dict[str, Callable[[list[str]], Any]] = {
     "dtype": flags.dtypes,
     "quantization": flags.quantizations,
     "loras": flags.loras,
+    "controlnets": flags.controlnets,
+    "ip_adapters": tuple,
+    "components": tuple,
     "post": flags.posts,
 }
 

@@ -77,7 +77,7 @@ class State:
         return urlencode(self.pairs(**more))
 
 
-_LISTED = ("card", "dtype", "quantization", "loras")
+_LISTED = ("card", "dtype", "quantization", "loras", "controlnets", "ip_adapters", "components")
 
 
 def state_of(pairs: Iterable[tuple[str, str]]) -> State:

@@ -35,8 +35,15 @@ def refuse(job: Job, device: torch.device) -> None:
     for name in ("blocks_to_swap", "prompt_embeds"):
         if getattr(settings, name):
             raise BadRequest("run-not-settable", what=name, asked=getattr(settings, name))
-    if job.request.loras and job.weights != "random":
-        raise BadRequest("run-not-settable", what="loras", asked=len(job.request.loras))
+    asked = job.request
+    files = sum(each.file is not None for each in asked.loras)
+    if files:  # peft would have to read them
+        raise BadRequest("run-not-settable", what="loras", asked=files)
+    for name in ("loras", "controlnets", "t2i_adapters", "ip_adapters", "components"):
+        found = getattr(asked, name)
+        if found and job.weights != "random":
+            count = found if isinstance(found, int) else len(found)
+            raise BadRequest("run-not-settable", what=name, asked=count)
     if job.request.post:
         raise BadRequest("run-not-settable", what="post", asked=len(job.request.post))
     if job.request.runtime != "diffusers":

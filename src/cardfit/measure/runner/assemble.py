@@ -16,7 +16,7 @@ import torch
 from cardfit.errors import BadRequest
 from cardfit.library.build import build
 from cardfit.measure.job import Job
-from cardfit.trace import lora, recipes
+from cardfit.trace import addons, recipes
 
 _DENOISERS = ("transformer", "unet", "prior")
 _STD = 0.02  # of random weights: large enough to be no zeros, small enough for sums to stay finite
@@ -98,7 +98,7 @@ def _random(kind: Any, job: Job, home: torch.device) -> Any:
     for name in components_of(job):
         module = build(job.model.components[name], dtype_of(job, name))
         if name.startswith(_DENOISERS):
-            lora.add(name, module, job.request.loras, dtype_of(job, name))
+            addons.fit(name, module, job.model, job.request, dtype_of(job, name))
         modules[name] = filled(module, home, job.request.seed)
     return kind(**modules, **recipes.parts(job.model, kind, modules, job.request))
 

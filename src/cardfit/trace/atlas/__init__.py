@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from cardfit.library.models import Model
 from cardfit.request import ExactRequest, Settings
-from cardfit.trace.atlas.compose import Gap, bounds, compose, gap
+from cardfit.trace.atlas.compose import Gap, added, bounds, compose, gap
 from cardfit.trace.atlas.domain import Domain
 from cardfit.trace.atlas.read import FOLDER, book_of
 from cardfit.trace.stream import Trace
@@ -17,6 +17,10 @@ from cardfit.trace.stream import Trace
 
 def find(model: Model, request: ExactRequest, settings: Settings) -> Trace | Gap:
     """The Trace of ``request``, or what of it lies outside the atlas. Raises BadFile for a damaged file."""
+    if (
+        beside := added(request)
+    ) is not None:  # before the entry, which has the add-ons' components in it
+        return beside
     book = book_of(model.id)
     if book is None or book["entry"] != entry_hash_of(model):
         return Gap("model")
@@ -36,6 +40,8 @@ def models() -> frozenset[str]:
 
 def domain(model: Model, request: ExactRequest) -> Domain | None:
     """The bounds inside which the atlas knows requests like this one; None where it knows none."""
+    if added(request) is not None:
+        return None
     book = book_of(model.id)
     if book is None or book["entry"] != entry_hash_of(model):
         return None
@@ -45,6 +51,8 @@ def domain(model: Model, request: ExactRequest) -> Domain | None:
 
 def outside(model: Model, request: ExactRequest, settings: Settings) -> str | None:
     """The field that lies outside, told without composing a trace; None where nothing does."""
+    if (beside := added(request)) is not None:
+        return beside.field
     book = book_of(model.id)
     if book is None or book["entry"] != entry_hash_of(model):
         return "model"

@@ -17,6 +17,7 @@ from cardfit.trace.atlas.read import tiles_of
 from cardfit.trace.coding import component_of
 from cardfit.trace.stream import Binding, Event, Op, Segment, Stream, Trace, Work
 
+_ADDED = ("loras", "controlnets", "t2i_adapters", "ip_adapters", "reference_images", "components")
 _BIRTH, _DEATH, _WORKSPACE, _CALL = (int(o) for o in (Op.BIRTH, Op.DEATH, Op.WORKSPACE, Op.CALL))
 
 
@@ -126,6 +127,11 @@ def _prompt(domain: Domain, request: ExactRequest) -> tuple[tuple[str, dict[str,
     return (("plan-prompt-grows", args),)
 
 
+def added(request: ExactRequest) -> Gap | None:
+    """What ``request`` lays beside the model, which no file of the atlas holds."""
+    return next((Gap(name) for name in _ADDED if getattr(request, name)), None)
+
+
 def bounds(book: dict[str, Any], request: ExactRequest) -> Domain | Gap:
     """Where the variant that ``request`` belongs to holds."""
     variant = _variant(book, request)
@@ -175,8 +181,6 @@ def _tables(
         settings.fuse_qkv,
         settings.decode_chunk_size,
     )
-    if request.loras:
-        return Gap("loras")
     for name, value in zip(
         ("dtype", "forward_chunking", "fuse_qkv", "decode_chunk_size"), shaping, strict=True
     ):
