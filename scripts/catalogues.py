@@ -4,16 +4,18 @@
     python scripts/catalogues.py --check     changes nothing; exit 1 where a file is out of date
 
 A translation is made by editing ``src/cardfit/locales/LANGUAGE/LC_MESSAGES/cardfit.po``. What is left empty stays
-English.
+English. How a language writes numbers and dates is taken from the CLDR, as Babel has it, into ``formats.json``.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from babel import Locale
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
@@ -59,18 +61,33 @@ def made(language: str, known: dict[str, str]) -> tuple[bytes, bytes]:
     return head.encode() + po.getvalue(), mo.getvalue()
 
 
+def formats() -> bytes:
+    """Decimal and grouping mark and numeric date of each language; English dates stay year-month-day."""
+    found = {name: _format(Locale.parse(name)) for name in LANGUAGES}
+    found[LANGUAGES[0]]["date"] = "{year:04}-{month:02}-{day:02}"
+    return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _format(locale: Locale) -> dict[str, str]:
+    marks, pattern = locale.number_symbols["latn"], locale.datetime_skeletons["yMd"].pattern
+    fields = {"y": "{year}", "M": "{month}", "d": "{day}"}
+    date = "".join(fields.get(sign, sign) for sign in pattern)
+    return {"decimal": marks["decimal"], "group": marks["group"], "date": date}
+
+
 def main(arguments: list[str]) -> int:
     """Write or check all of them."""
-    stale = []
+    stale, made_now = [], {FOLDER / "formats.json": formats()}
     for language in LANGUAGES[1:]:
         po, mo = made(language, read(language))
-        for path, content in ((file_of(language), po), (file_of(language).with_suffix(".mo"), mo)):
-            if path.exists() and path.read_bytes() == content:
-                continue
-            stale.append(path)
-            if "--check" not in arguments:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+        made_now |= {file_of(language): po, file_of(language).with_suffix(".mo"): mo}
+    for path, content in made_now.items():
+        if path.exists() and path.read_bytes() == content:
+            continue
+        stale.append(path)
+        if "--check" not in arguments:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
     for path in stale:
         print(path)
     return int("--check" in arguments and bool(stale))

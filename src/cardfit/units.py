@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from cardfit.messages import number
+
 KIB = 1024
 MIB = 1024**2
 GIB = 1024**3
@@ -47,7 +49,7 @@ def gib(size_bytes: float, digits: int = 1) -> str:
     >>> gib(38 * 1024**3)
     '38.0'
     """
-    return f"{size_bytes / GIB:.{digits}f}"
+    return number(f"{size_bytes / GIB:.{digits}f}")
 
 
 def gib_text(size_bytes: float, digits: int = 1) -> str:
@@ -67,7 +69,7 @@ def human_bytes(size_bytes: float) -> str:
     """
     for factor, name in ((1024**4, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if abs(size_bytes) >= factor:
-            return f"{size_bytes / factor:.1f} {name}"
+            return number(f"{size_bytes / factor:.1f}") + f" {name}"
     return f"{size_bytes:.0f} B"
 
 
@@ -92,7 +94,8 @@ def human_seconds(seconds: float) -> str:
     if seconds >= 60:
         whole = round(seconds)
         return f"{whole // 60} min {whole % 60:02d}"
-    return f"{seconds:.1f} s" if seconds >= 0.1 or seconds == 0 else f"{seconds:.2g} s"
+    digits = ".1f" if seconds >= 0.1 or seconds == 0 else ".2g"
+    return number(format(seconds, digits)) + " s"
 
 
 def human_flop(flop: float) -> str:
@@ -103,7 +106,7 @@ def human_flop(flop: float) -> str:
     """
     for factor, name in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
         if abs(flop) >= factor:
-            return f"{flop / factor:.2f} {name}FLOP"
+            return number(f"{flop / factor:.2f}") + f" {name}FLOP"
     return f"{flop:.0f} FLOP"
 
 
@@ -147,7 +150,8 @@ def human_rate(bytes_per_s: float) -> str:
     ('500 Mbit/s', '1 Gbit/s')
     """
     bits = 8 * bytes_per_s
-    return f"{bits / 1e9:g} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:g} Mbit/s"
+    large = bits >= 1e9
+    return f"{number(f'{bits / (1e9 if large else 1e6):g}')} {'Gbit/s' if large else 'Mbit/s'}"
 
 
 def parse_months(text: str) -> float:

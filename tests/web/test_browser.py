@@ -6,71 +6,25 @@ skipped. Screenshots are kept where CARDFIT_SCREENSHOTS names a folder.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-
-from cardfit.web.app import application
-from cardfit.web.options import Options
+from playwright.sync_api import Browser, Page, expect
 
 HERE = Path(__file__).parent
 AXE = (HERE / "vendor" / "axe-4.14.1.min.js").read_text(encoding="utf-8")
 SHOTS = os.environ.get("CARDFIT_SCREENSHOTS")
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
 PATIENCE_MS = 60_000  # a busy machine
 SDXL = "model=sdxl-turbo"
 expect.set_options(timeout=PATIENCE_MS)
 
 
-def _chromium() -> str:
-    script = HERE.parents[1] / "scripts" / "find_chromium.py"
-    spec = importlib.util.spec_from_file_location("find_chromium", script)
-    finder = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(finder)
-    path = finder.find()
-    if path is None:
-        if os.environ.get("CI") or os.environ.get("CARDFIT_CI"):
-            pytest.fail("no chromium, and in CI the browser tests must run")
-        pytest.skip("no chromium found, and none could be installed")
-    return path
-
-
 @pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = Options(per_second=0, within_s=120)
-    config = uvicorn.Config(application(options), port=port, log_level="error")
-    running = uvicorn.Server(config)
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    while not running.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{port}"
-    running.should_exit = True
-    thread.join(10)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = _chromium()
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield started
-        started.close()
+def server(listening) -> str:
+    return listening()
 
 
 class Visit:
@@ -209,6 +163,10 @@ def test_one_card_shows_its_stages_what_changes_would_do_and_the_commands(visit)
     expect(page.locator("#knobs tbody tr").first).to_be_visible()
     assert page.locator("#knobs .verdict").count() >= 3
     expect(page.locator("#step-1")).to_contain_text("--card rtx-4090")
+    expect(page.locator("#rent b").first).to_be_visible()
+    page.locator("#rent-monthly").fill("150")
+    page.keyboard.press("Tab")
+    expect(page.locator("#rent .notes").first).to_contain_text("hours")
     page.get_by_text("the diffusers lines").last.click()
     expect(page.locator("#code")).to_contain_text("from_pretrained")
     opened.axe()
@@ -229,6 +187,28 @@ def test_an_error_text_becomes_a_cause_and_hostile_text_stays_text(visit):
     assert page.locator("#text").input_value() == text
     assert page.locator("main script").count() == 0
     opened.axe()
+
+
+def test_a_dropped_workflow_sets_the_configurator(visit, tmp_path):
+    opened = visit(f"/?{SDXL}")
+    page = opened.page
+    expect(table(page)).to_be_visible()
+    plan = tmp_path / "mine.yaml"
+    plan.write_text("request:\n  model: sdxl-turbo\n  batch: 3\n")
+    page.locator("#f-file").set_input_files(str(plan))
+    page.wait_for_url("**batch=3**")
+    expect(table(page)).to_be_visible()
+    assert page.locator("#f-batch").input_value() == "3"
+    page.locator("#f-file").set_input_files(
+        files=[{"name": "photo.jpg", "mimeType": "image/jpeg", "buffer": b"\xff\xd8\0\0"}]
+    )
+    expect(page.locator("#beside-file")).to_contain_text("nothing that can be opened")
+    page.locator("#f-file").set_input_files(
+        files=[{"name": "big.json", "mimeType": "text/json", "buffer": b"x" * (17 * 2**20)}]
+    )
+    expect(page.locator("#beside-file")).to_contain_text("larger than")
+    opened.axe()
+    opened.shot("open")
 
 
 # --- for everybody

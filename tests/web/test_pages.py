@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,33 @@ def test_changes_hold_the_rest_as_it_is(client):
     assert "offload=model" in text and "quantization=unet%3Dfp8-layerwise" in text
 
 
+# --- by the hour or by the month
+
+
+def test_the_page_of_a_card_says_where_a_month_becomes_cheaper_than_hours(client, capsys):
+    from cardfit.cli.main import run
+
+    path = f"/card/rtx-4090/rent?{SDXL}"
+    assert f'hx-get="{path}"' in client.get(f"/card/rtx-4090?{SDXL}").text
+    first = client.get(path)
+    assert first.status_code == 200 and 'name="rent_hourly" value="' in first.text
+    text = client.get(f"{path}&rent_hourly=0.5&rent_monthly=180&rent_hours_per_week=40").text
+    line = "rent --hourly 0.5 --monthly 180 --hours-per-week 40 --json"
+    assert run(line.split()) == 0
+    import json
+
+    (pair,) = json.loads(capsys.readouterr().out)["break_even"]
+    assert pair["hours_per_month"] == 360
+    assert "From 360 hours a month" in text  # with the outputs that they make, which the page knows
+
+
+@pytest.mark.parametrize("value", ["much", "-3", "nan", "1e99"])
+def test_a_price_that_cannot_be_is_said_beside_its_field(client, value):
+    found = client.get(f"/card/rtx-4090/rent?{SDXL}&rent_monthly={value}")
+    assert found.status_code == 422
+    assert re.search(r'class="beside error" id="rent-said-monthly">[^<]+<', found.text)
+
+
 # --- measured runs
 
 
@@ -137,6 +165,58 @@ def test_records_are_listed_shown_and_compared(stored):
     assert client.get(f"/records/compare?{query}").text.count("<h1>") == 2
     assert client.get("/records/compare").status_code == 422
     assert client.get("/records/nothing").status_code == 422
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+def test_pictures_that_a_run_kept_stand_beside_it_and_nothing_else_is_read(
+    serve, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("CARDFIT_DATA", str(tmp_path / "data"))
+    name = "20261201t120000-0000beef"
+    folder = tmp_path / "data" / "records" / name
+    (folder / "outputs").mkdir(parents=True)
+    (folder / "outputs" / "000.png").write_bytes(PNG)
+    (tmp_path / "secret.png").write_bytes(b"secret")
+    (folder / "outputs" / "link.png").symlink_to(tmp_path / "secret.png")
+    outputs = (
+        "outputs/000.png",
+        "../../../secret.png",
+        str(tmp_path / "secret.png"),
+        "outputs/link.png",
+        "outputs/gone.png",
+        "record.json",
+    )
+    store = Store(f"sqlite:///{tmp_path / 'store.db'}")
+    store.put_all([make_record.record(id=name, outputs=outputs)])
+    store.close()
+    client = serve(store=f"sqlite:///{tmp_path / 'store.db'}")
+    page = client.get(f"/records/compare?record={name}&record={name}").text
+    assert page.count(f'src="/records/{name}/output/0"') == 2 and page.count("<img") == 2
+    found = client.get(f"/records/{name}/output/0")
+    assert (found.headers["content-type"], found.content) == ("image/png", PNG)
+    for place in ("1", "2", "3", "4", "5", "6", "-1", "99"):
+        assert client.get(f"/records/{name}/output/{place}").status_code == 404
+    assert client.get(f"/records/{name}/output/x").status_code == 422
+    assert client.get(f"/api/v1/records/{name}").json()["outputs"] == []
+
+
+def test_the_first_frame_of_a_clip_is_shown(serve, tmp_path, monkeypatch):
+    np, lossless = pytest.importorskip("numpy"), pytest.importorskip("cardfit.media.lossless")
+    pytest.importorskip("av")
+    monkeypatch.setenv("CARDFIT_DATA", str(tmp_path / "data"))
+    name = "20261201t120000-0000beef"
+    folder = tmp_path / "data" / "records" / name
+    (folder / "outputs").mkdir(parents=True)
+    frames = [np.full((16, 24, 3), shade, np.uint8) for shade in (200, 10)]
+    lossless.write(folder / "outputs" / "000", frames, 8, one=False)
+    store = Store(f"sqlite:///{tmp_path / 'store.db'}")
+    store.put_all([make_record.record(id=name, outputs=("outputs/000.mkv",))])
+    store.close()
+    client = serve(store=f"sqlite:///{tmp_path / 'store.db'}")
+    found = client.get(f"/records/{name}/output/0").content
+    assert found.startswith(b"\x89PNG") and found[16:24] == bytes([0, 0, 0, 24, 0, 0, 0, 16])
 
 
 def test_the_api_gives_records_without_their_inputs(stored):

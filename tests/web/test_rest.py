@@ -192,7 +192,7 @@ def test_the_description_names_every_path_and_its_answers(client):
     paths = {path.removeprefix("/api/v1/") for path in found["paths"]}
     assert paths == {
         *("plan", "trace", "largest", "rent", "autopsy", "models", "models/{name}", "cards"),
-        *("cards/{name}", "offers", "accuracy", "records", "records/{name}"),
+        *("cards/{name}", "offers", "accuracy", "records", "records/{name}", "comfy", "comfy/file"),
     }
     assert "PlanQuestion" in found["components"]["schemas"]
     assert get_args(Vary) == tuple(

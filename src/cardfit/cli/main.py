@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from cardfit import __version__
-from cardfit.errors import CardfitError
-from cardfit.messages import say
+from cardfit.errors import BadRequest, CardfitError
+from cardfit.messages import LANGUAGES, language, say, speaking
 
 BAD_INPUT, INTERRUPTED = 2, 130
 _ROOM = "cardfit.cli"
@@ -46,6 +46,7 @@ COMMANDS: dict[str, str] = {
     "codecs": f"{_ROOM}.codecs:codecs",
     "comfy": f"{_ROOM}.comfy:comfy",
     "report": f"{_ROOM}.report:report",
+    "site": f"{_ROOM}.site:site",
     "serve": f"{_ROOM}.serve:serve",
     "schema": f"{_ROOM}.schema:schema",
 }
@@ -61,7 +62,9 @@ def run(words: Sequence[str]) -> int:
     from cardfit.report import out
 
     try:
-        return _answered(list(words))
+        lang, rest = _language(words)
+        with speaking(lang or language()):
+            return _answered(rest)
     except CardfitError as error:
         out.error(str(error))
         return BAD_INPUT
@@ -77,6 +80,26 @@ def run(words: Sequence[str]) -> int:
         return BAD_INPUT
 
 
+def _language(words: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The language that ``--lang`` names anywhere among ``words``, and the words without it. Raises BadRequest.
+
+    >>> _language(["plan", "svd", "--lang", "ko"]), _language(["--lang=nl", "cards"])
+    (('ko', ['plan', 'svd']), ('nl', ['cards']))
+    """
+    found, rest = None, list[str]()
+    left = iter(words)
+    for word in left:
+        if word == "--" or rest[:1] == ["site"]:  # which writes in several
+            rest += [word, *left]
+        elif word == "--lang" or word.startswith("--lang="):
+            found = next(left, "") if word == "--lang" else word.removeprefix("--lang=")
+            if found not in LANGUAGES:
+                raise BadRequest("bad-lang", asked=found, allowed=", ".join(LANGUAGES))
+        else:
+            rest.append(word)
+    return found, rest
+
+
 def _answered(words: list[str]) -> int:
     from cyclopts import App, CycloptsError
 
@@ -85,7 +108,7 @@ def _answered(words: list[str]) -> int:
 
     app = App(
         name="cardfit",
-        help=say("help-cardfit"),
+        help=f"{say('help-cardfit')}\n\n{say('help-lang', {'allowed': ', '.join(LANGUAGES)})}",
         version=__version__,
         help_format="plaintext",
         suppress_keyboard_interrupt=False,

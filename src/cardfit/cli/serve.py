@@ -33,6 +33,14 @@ def serve(
     allow_dry_runs: Annotated[
         bool, Parameter(help=say("help-serve-dry-runs"), negative=(), show_default=False)
     ] = False,
+    embed_origin: Annotated[
+        list[str] | None, Parameter(help=say("help-serve-embed-origin"), negative=())
+    ] = None,
+    embed_link: Annotated[str | None, Parameter(help=say("help-serve-embed-link"))] = None,
+    embed_colour: Annotated[
+        list[str] | None, Parameter(help=say("help-serve-embed-colour"), negative=())
+    ] = None,
+    embed_logo: Annotated[Path | None, Parameter(help=say("help-serve-embed-logo"))] = None,
 ) -> int:
     """The configurator in a browser and the same answers as a REST API, from the shipped traces.
 
@@ -41,6 +49,8 @@ def serve(
     cardfit serve
 
     cardfit serve --host 0.0.0.0 --token "$(openssl rand -hex 16)" --offers-file mine.csv
+
+    cardfit serve --allow-host cards.example --offers-file mine.csv --embed-origin https://host.example
     """
     token = token or os.environ.get("CARDFIT_TOKEN") or None
     _check(host, port, token, rate)
@@ -48,6 +58,7 @@ def serve(
         import uvicorn
 
         from cardfit.web.app import application
+        from cardfit.web.embed import embed_of
         from cardfit.web.options import Options
     except ModuleNotFoundError as missing:
         raise MissingExtra("web-extra", package=missing.name) from missing
@@ -65,6 +76,7 @@ def serve(
         cards_file=cards_file,
         offers_file=offers_file,
         store=store,
+        embed=embed_of(embed_origin or (), embed_link, embed_colour or (), embed_logo, offers_file),
         dry_runs=allow_dry_runs,
         warm=True,
         per_second=rate,

@@ -6,6 +6,7 @@ nesting are limited. Also the size of a picture from its head, as an answer to a
 
 from __future__ import annotations
 
+import io
 import json
 import struct
 import zlib
@@ -37,18 +38,31 @@ def read_raw(path: Path) -> Any:
     """The parsed workflow in the file at ``path``. Raises BadFile; MissingExtra for a video where PyAV is absent."""
     try:
         with path.open("rb") as stream:
-            head = stream.read(12)
-            stream.seek(0)
-            if head.startswith(_PNG):
-                return _from_texts(_png_texts(stream, path), path)
-            if head.startswith(_RIFF) and head[8:12] == b"WEBP":
-                return _from_texts(_webp_texts(stream, path), path)
+            if (texts := _picture_texts(stream, path)) is not None:
+                return _from_texts(texts, path)
             if path.suffix.lower() in _VIDEO_ENDINGS:
                 return _from_texts(_video_texts(path), path)
             content = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadFile("comfy-not-read", path=path, why=error.strerror or str(error)) from error
     return parse(content, str(path))
+
+
+def raw_of(content: bytes, name: str) -> Any:
+    """The parsed workflow in the bytes of a JSON, PNG or WEBP file called ``name``. Raises BadFile."""
+    texts = _picture_texts(io.BytesIO(content), Path(name))
+    return parse(content, name) if texts is None else _from_texts(texts, Path(name))
+
+
+def _picture_texts(stream: BinaryIO, path: Path) -> dict[str, str] | None:
+    """The texts in a PNG or WEBP; None for another file, with the stream at its begin."""
+    head = stream.read(12)
+    stream.seek(0)
+    if head.startswith(_PNG):
+        return _png_texts(stream, path)
+    if head.startswith(_RIFF) and head[8:12] == b"WEBP":
+        return _webp_texts(stream, path)
+    return None
 
 
 def parse(content: bytes, path: str) -> Any:

@@ -74,7 +74,7 @@ def _planned(place: int, found: WorkflowRequest, plan: Planner, more: dict[str, 
     if not found.complete:
         return Planned(request=place, answer=None, why=Said.of("comfy-incomplete"))
     entry = load(found.model)
-    notes = list(_notes(found))
+    notes = list(notes_of(found))
     try:
         request, said = request_of(found, entry)
         notes += said
@@ -158,7 +158,8 @@ def request_of(found: WorkflowRequest, entry: Model) -> tuple[Request, tuple[Not
     return validate_request(fields), tuple(notes)
 
 
-def _notes(found: WorkflowRequest) -> list[Note]:
+def notes_of(found: WorkflowRequest) -> list[Note]:
+    """What a plan of ``found`` should say beside its figures."""
     notes = []
     if found.kin:
         notes.append(Note("comfy-kin", {"files": ", ".join(found.seen), "model": found.model}))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cardfit.comfy.chains import Chain, Chains, Step
-from cardfit.comfy.files import parse, picture_size, read_raw
+from cardfit.comfy.files import picture_size, raw_of, read_raw
 from cardfit.comfy.graph import Graph, Node, graph_of, shown
 from cardfit.comfy.nodes import Known, known
 from cardfit.comfy.parts import (
@@ -52,7 +52,7 @@ def read_workflow(
     BadFile for a file that is no workflow or whose graph cannot be, BadRequest for an answer that fits nothing.
     """
     if isinstance(data_or_path, bytes):
-        raw, path = parse(data_or_path, name), name
+        raw, path = raw_of(data_or_path, name), name
     elif isinstance(data_or_path, (str, Path)):
         raw, path = read_raw(Path(data_or_path)), str(data_or_path)
     else:

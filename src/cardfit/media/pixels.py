@@ -76,6 +76,11 @@ def bytes_of(image: Levels | Rgb) -> NDArray[np.uint8]:
 
 def write_png(path: Path, image: Levels | Rgb) -> None:
     """Write ``image`` ([height, width] or [height, width, 3]) as PNG, whole or not at all. Raises BadFile."""
+    write_whole(path, png(image))
+
+
+def png(image: Levels | Rgb) -> bytes:
+    """``image`` ([height, width] or [height, width, 3]) as the bytes of a PNG. Raises MissingExtra."""
     av = load_av()
     array = np.ascontiguousarray(bytes_of(image))
     frame = av.VideoFrame.from_ndarray(array, format="gray" if array.ndim == 2 else "rgb24")
@@ -84,7 +89,7 @@ def write_png(path: Path, image: Levels | Rgb) -> None:
     context.time_base = Fraction(1)
     frame.pts, frame.time_base = 0, context.time_base
     packets = [*context.encode(frame), *context.encode(None)]
-    write_whole(path, b"".join(bytes(packet) for packet in packets))
+    return b"".join(bytes(packet) for packet in packets)
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -7,12 +7,16 @@ goes through gettext, so that a translation is a catalogue file and never a chan
 from __future__ import annotations
 
 import gettext
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import date
 from functools import cache
 from pathlib import Path
+from string import Formatter
+from typing import Any
 
 from cardfit.messages import (
     accuracy,
@@ -64,7 +68,8 @@ TEXTS: dict[str, str] = {
     for code, text in room.TEXTS.items()
 }
 
-LANGUAGES = ("en", "ja", "ko", "nl")
+LANGUAGE_NAMES = {"en": "English", "ja": "日本語", "ko": "한국어", "nl": "Nederlands"}
+LANGUAGES = tuple(LANGUAGE_NAMES)
 _LOCALES = Path(__file__).parent.with_name("locales")
 _spoken: ContextVar[str | None] = ContextVar("language", default=None)
 
@@ -74,7 +79,47 @@ def say(code: str, args: Mapping[str, object] | None = None) -> str:
 
     Raises KeyError when no such sentence exists: a code without words is a programming error.
     """
-    return _catalogue(language()).gettext(TEXTS[code]).format(**(args or {}))
+    text = _catalogue(language()).gettext(TEXTS[code])
+    if _formats()[language()]["decimal"] == ".":
+        return text.format(**(args or {}))
+    return _WORDS.vformat(text, (), args or {})
+
+
+def number(text: str) -> str:
+    """A number that was written with Python's marks, in those of the reader's language.
+
+    >>> with speaking("nl"):
+    ...     number("1,234.5"), number("-0.3")
+    ('1.234,5', '-0,3')
+    >>> number("1,234.5")
+    '1,234.5'
+    """
+    marks = _formats()[language()]
+    if marks["decimal"] == ".":
+        return text
+    return text.translate({ord("."): marks["decimal"], ord(","): marks["group"]})
+
+
+def day(value: date) -> str:
+    """A date as the reader's language writes it; year-month-day in English, which is read the same everywhere.
+
+    >>> with speaking("nl"):
+    ...     day(date(2026, 8, 3))
+    '3-8-2026'
+    """
+    named = {"year": value.year, "month": value.month, "day": value.day}
+    return _formats()[language()]["date"].format(**named)
+
+
+class _Words(Formatter):
+    """Fills in the fields of a sentence, numbers in the marks of the language."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        text = str(super().format_field(value, format_spec))
+        return number(text) if isinstance(value, (int, float)) else text
+
+
+_WORDS = _Words()
 
 
 def language() -> str:
@@ -91,6 +136,13 @@ def speaking(name: str) -> Iterator[None]:
         yield
     finally:
         _spoken.reset(token)
+
+
+@cache
+def _formats() -> dict[str, dict[str, str]]:
+    """How each language writes numbers and dates; `scripts/catalogues.py` takes it from the CLDR."""
+    found: dict[str, dict[str, str]] = json.loads((_LOCALES / "formats.json").read_text("utf-8"))
+    return found
 
 
 @cache

@@ -3,6 +3,8 @@
 from cardfit.messages.mark import N_
 
 TEXTS: dict[str, str] = {
+    "help-lang": N_("Every command takes --lang: {allowed}. CARDFIT_LANG does the same."),
+    "bad-lang": N_("--lang {asked}: give one of: {allowed}"),
     "bad-option": N_("{problem} See: cardfit {command} --help"),
     "bad-dtype": N_(
         "--dtype {asked}: not a dtype. Give {allowed} for every component, or COMPONENT=DTYPE for one, as in "

@@ -40,6 +40,33 @@ TEXTS: dict[str, str] = {
     "web-extra": N_(
         "{package} is not installed. Pages and HTML files need the extra: pip install 'cardfit[web]'"
     ),
+    # a file that is opened
+    "web-page-open": N_("Open a file"),
+    "web-open-file": N_("Open or drop a workflow, picture or plan file"),
+    "web-open-go": N_("Open"),
+    "web-open-about": N_(
+        "A ComfyUI workflow (JSON, or a PNG or WEBP that ComfyUI wrote) or a plan file (YAML). It is read here and "
+        "kept nowhere."
+    ),
+    "web-open-what": N_(
+        "{name} is nothing that can be opened here. Give a ComfyUI workflow (JSON, or a PNG or WEBP that ComfyUI "
+        "wrote) or a plan file (YAML)."
+    ),
+    "web-open-nothing": N_("No file came. Choose one first."),
+    "web-open-form": N_("The form could not be read. Send one file in the field named file."),
+    "web-open-asks": N_("The workflow does not say"),
+    "web-open-answer": N_("Go on with these values"),
+    "web-open-count": N_("{found}: give a whole number from 1 to {most}."),
+    "web-open-from": N_("Where each value comes from"),
+    "web-open-less": N_(
+        "The configurator takes the largest pass, without the tiles and the scales of the files. "
+        "With all of it: cardfit comfy plan"
+    ),
+    "web-workflow-open": N_(
+        "The workflow does not say {count} values that a plan takes; they stand under missing. "
+        "Give them as answers, by node.input."
+    ),
+    "label-runtime": N_("Runs in"),
     # the command serve
     "help-serve-host": N_("address to listen at; any other than this machine needs --token"),
     "help-serve-port": N_("port to listen at"),
@@ -63,9 +90,67 @@ TEXTS: dict[str, str] = {
         "--rate {rate}: give the requests a second, as in --rate 20; 0 sets no limit."
     ),
     # the command report
-    "help-report-file": N_("file of cardfit plan --json"),
-    "help-report-output": N_("the file to write: .html or .md"),
+    "help-report-file": N_("file of cardfit plan, sweep or compare with --json"),
+    "help-report-output": N_("the file to write: .html or .md; .png or .svg for its charts"),
+    "report-other-schema": N_(
+        "{path}: schema {found}; a report is made of {wanted}. Make one with --json, as in: "
+        "cardfit plan MODEL --json > plan.json"
+    ),
+    "report-no-chart": N_(
+        "{path} holds nothing to draw: no run ended well, or there is one frame only."
+    ),
+    "paper-foot": N_("cardfit {version}"),
     "report-bad-ending": N_("{asked}: give a file that ends in one of: {allowed}"),
+    # the command site
+    "help-site-output": N_("the folder to write; an earlier site in it is replaced with --force"),
+    "help-site-models": N_(
+        "models with commas between them; all with shipped traces when left out"
+    ),
+    "help-site-lang": N_("languages with commas between them; the first stands at the top"),
+    "site-not-ours": N_(
+        "{path} holds something else than a site of cardfit. Give an empty or a new folder."
+    ),
+    "site-exists": N_("{path} holds a site already. Replace it with --force, or give another."),
+    "site-no-traces": N_(
+        "{model} has no shipped traces, from which a site is made. See which have: cardfit models"
+    ),
+    "site-skipped": N_("{page} was left out: {why}"),
+    "site-written": N_("{pages} pages written; begin at {file}"),
+    "site-title": N_("Which card for which model"),
+    "site-home": N_("All models"),
+    "site-size": N_("Size"),
+    "site-open": N_("Show every card"),
+    "site-built": N_("Built {day} with the prices of: {offers}."),
+    "site-shipped-offers": N_("cardfit's list"),
+    # the frame on a host's page
+    "help-serve-embed-origin": N_(
+        "a site that may show /embed in a frame, as in https://host.example; may be repeated"
+    ),
+    "help-serve-embed-link": N_(
+        "where a choice there leads: an address with {{card}}, and {{model}} if you like"
+    ),
+    "help-serve-embed-colour": N_("a colour there, as in accent=#0a7d4f; may be repeated"),
+    "help-serve-embed-logo": N_("a picture there: .png, .svg or .webp"),
+    "embed-needs-origin": N_(
+        "Name the site that shows the frame: --embed-origin https://host.example"
+    ),
+    "embed-needs-offers": N_(
+        "A frame shows the host's prices alone. Give them with --offers-file FILE.csv"
+    ),
+    "embed-bad-origin": N_(
+        "--embed-origin {asked}: give scheme and name, without a path, as in https://host.example"
+    ),
+    "embed-bad-link": N_(
+        "--embed-link {asked}: give an http or https address with {{card}} in it, and {{model}} if you like"
+    ),
+    "embed-bad-colour": N_("--embed-colour {asked}: give NAME=#rrggbb; names: {allowed}"),
+    "embed-bad-logo": N_("{path}: a logo ends in one of {allowed} and has at most {most} bytes."),
+    "embed-predicted": N_("predicted, {low}-{high}"),
+    "embed-usable": N_("{usable} usable"),
+    "embed-choose": N_("Choose"),
+    "embed-about": N_(
+        "Memory and time are predicted, not measured, by cardfit for exactly this model and size."
+    ),
     # frame of every page
     "web-skip": N_("to the content"),
     "web-pages": N_("pages"),
@@ -106,6 +191,11 @@ TEXTS: dict[str, str] = {
     "label-card": N_("I have this card"),
     "label-ram": N_("Host RAM"),
     "label-os": N_("Operating system"),
+    "label-hours_per_week": N_("Hours a week"),
+    "label-hourly": N_("Price of an hour"),
+    "label-monthly": N_("Price of a month"),
+    "label-outputs_per_month": N_("Outputs a month"),
+    "label-own_price": N_("Price of a card of your own"),
     "label-price": N_("At most"),
     "label-vendor": N_("Vendor"),
     "label-encodes": N_("Encodes in hardware"),
@@ -236,6 +326,8 @@ TEXTS: dict[str, str] = {
     "view-stages-set": N_("In the settings of this card: {settings}."),
     "view-knobs": N_("What a change would do"),
     "view-change": N_("change"),
+    "view-rent": N_("By the hour, by the month, or your own"),
+    "view-output": N_("output {number}"),
     "view-offers": N_("Offers"),
     "view-disk": N_("on disk"),
     "view-power": N_("board power"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import cache
@@ -19,7 +20,7 @@ from cardfit.cards import Card, table
 from cardfit.cards import load as load_cards
 from cardfit.cards.catalog import find, suggestion
 from cardfit.errors import Note, UnknownCard
-from cardfit.messages import say
+from cardfit.messages import day, say
 from cardfit.offers.offer import Offer, Period
 from cardfit.units import GIB
 
@@ -53,6 +54,8 @@ CURRENCIES: tuple[str, ...] = (
 PERIODS: tuple[Period, ...] = ("hour", "month")
 OLD_DAYS = 90
 SHIPPED = Path(__file__).with_name("data") / "offers.csv"
+ALONE: ContextVar[bool] = ContextVar("alone", default=False)
+"""Whether the offers of the reader's own file stand alone, as on the pages of a host."""
 
 
 def load(
@@ -70,6 +73,8 @@ def load(
     known = load_cards() if cards is None else cards
     day = today or date.today()
     own = () if offers_file is None else read_file(offers_file, known, day)
+    if ALONE.get():
+        return own
     file = kept_file()
     if not file.is_file():
         return (*own, *_shipped())
@@ -166,7 +171,7 @@ def old_note(offer: Offer, today: date) -> Note | None:
         {
             "provider": offer.provider,
             "card": offer.card,
-            "as_of": offer.as_of.isoformat(),
+            "as_of": day(offer.as_of),
             "days": days,
         },
     )

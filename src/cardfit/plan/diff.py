@@ -7,9 +7,9 @@ sentences round. What is alike is left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,6 +22,7 @@ from cardfit.units import MIB, human_bytes, human_seconds, signed_bytes
 
 SCHEMA: Literal["cardfit.diff/1"] = "cardfit.diff/1"
 MAX_ANSWER_BYTES = 32 * MIB
+_Kind = TypeVar("_Kind", bound=BaseModel)
 _SECONDS_SHARE = 0.01  # of the time: a smaller difference is left out of the words
 
 
@@ -76,17 +77,25 @@ class Diff(_Frozen):
 
 def read_answer(path: Path) -> Answer:
     """The answer in the JSON file at ``path``. Raises BadFile for one that is too large or is something else."""
+    return read_saved(path, (Answer,), "answer-other-schema")
+
+
+def read_saved(path: Path, kinds: Sequence[type[_Kind]], other: str) -> _Kind:
+    """What a command printed with ``--json``, as the one of ``kinds`` whose schema the file names.
+
+    Raises BadFile, with the code ``other`` for another schema.
+    """
     text = read_text(path, MAX_ANSWER_BYTES)
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadFile("answer-not-json", path=path) from error
     found = fields.get("schema") if isinstance(fields, dict) else None
-    wanted = Answer.model_fields["schema_"].default
-    if found != wanted:
-        raise BadFile("answer-other-schema", path=path, found=found or "-", wanted=wanted)
+    named = {kind.model_fields["schema_"].default: kind for kind in kinds}
+    if not isinstance(found, str) or found not in named:
+        raise BadFile(other, path=path, found=found or "-", wanted=", ".join(named))
     try:
-        return Answer.model_validate(fields)
+        return named[found].model_validate(fields)
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise BadFile("answer-damaged", path=path, where=where) from error

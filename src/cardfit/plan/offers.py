@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
 
+from cardfit.messages import number
 from cardfit.offers import Offer, age_days
 from cardfit.plan.answer import Money, OfferRow
 from cardfit.plan.target import Target
@@ -34,7 +35,7 @@ def money_text(amount: float, currency: str) -> str:
     digits = (
         0 if amount >= 100 else 2 if amount >= 0.1 or amount == 0 else 4 if amount >= 1e-3 else 6
     )
-    text = f"{amount:.{digits}f}"
+    text = number(f"{amount:.{digits}f}")
     sign = _SIGNS.get(currency)
     return f"{sign}{text}" if sign else f"{text} {currency}"
 

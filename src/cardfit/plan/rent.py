@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 
 from cardfit.cards import Card, find
+from cardfit.messages import day
 from cardfit.offers import Offer, Period, cheapest, node_note, old_note
 from cardfit.offers.market import PERIODS
 from cardfit.offers.providers import Provider, plain_name
@@ -97,7 +98,7 @@ def _filled(
 
 def _from_offer(offer: Offer, today: date) -> list[Said]:
     """Whose price it is, of which day, and what is to be said of it."""
-    args = {"money": money_text(offer.price, offer.currency), "as_of": offer.as_of.isoformat()}
+    args = {"money": money_text(offer.price, offer.currency), "as_of": day(offer.as_of)}
     said = [Said.of(f"rent-from-offer-{offer.period}", provider=offer.provider, **args)]
     notes = (node_note(offer), old_note(offer, today))
     return said + [Said.of(note.code, **note.args) for note in notes if note is not None]

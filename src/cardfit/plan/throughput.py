@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from cardfit.errors import Note
+from cardfit.messages import number
 from cardfit.plan.answer import Recommended
 from cardfit.plan.rows import Ranked
 from cardfit.plan.target import short_name
@@ -114,4 +115,4 @@ def batch_helps(time: TimeEstimate) -> bool | None:
 
 def count_text(value: float) -> str:
     """A number of outputs or hours as a person writes it."""
-    return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+    return number(f"{value:.1f}" if value < 10 else f"{value:,.0f}")

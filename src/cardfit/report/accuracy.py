@@ -13,7 +13,7 @@ from cardfit.accuracy.rebuild import Why
 from cardfit.accuracy.rivals import RIVALS
 from cardfit.accuracy.rows import Kind
 from cardfit.accuracy.score import KINDS, Accuracy, Errors, Summary
-from cardfit.messages import say
+from cardfit.messages import number, say
 from cardfit.report.grid import Column, Row, Table, grid
 from cardfit.report.style import Style
 from cardfit.units import GIB_NAME, gib
@@ -78,7 +78,7 @@ def _figures(errors: Errors) -> list[str]:
 def _pct(value: float | None, *, sign: bool = False) -> str:
     if value is None:
         return ""
-    return f"{value:+.2f} %" if sign else f"{value:.2f} %"
+    return number(f"{value:+.2f}" if sign else f"{value:.2f}") + " %"
 
 
 def _columns() -> list[Column]:

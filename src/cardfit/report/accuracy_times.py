@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from cardfit.accuracy.score import Errors
 from cardfit.accuracy.times import ScoredTime, TimesAccuracy
 from cardfit.accuracy.times_rebuild import WhyNotTimed
-from cardfit.messages import say
+from cardfit.messages import number, say
 from cardfit.report.grid import Column, Row, grid
 from cardfit.report.style import Style
 from cardfit.units import human_seconds
@@ -75,7 +75,7 @@ def _figures(errors: Errors) -> list[str]:
 def _pct(value: float | None, *, sign: bool = False) -> str:
     if value is None:
         return ""
-    return f"{value:+.1f} %" if sign else f"{value:.1f} %"
+    return number(f"{value:+.1f}" if sign else f"{value:.1f}") + " %"
 
 
 def _columns() -> list[Column]:

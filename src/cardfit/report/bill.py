@@ -5,7 +5,7 @@ In: an `Answer` and a `Style`. Out: lines; nothing where no use was stated.
 
 from __future__ import annotations
 
-from cardfit.messages import say
+from cardfit.messages import number, say
 from cardfit.plan.answer import Answer, CardRow, Cost, LineName
 from cardfit.plan.bill import FLAGS
 from cardfit.plan.cost import daily
@@ -49,7 +49,7 @@ def lines(answer: Answer, style: Style) -> list[str]:
     if found.not_counted:
         page += hanging("", say("bill-not-counted", {"names": _names(found)}), style.width, 2)
     if found.energy_kwh is not None:
-        page.append("  " + say("bill-kwh", {"kwh": f"{found.energy_kwh:.1f}"}))
+        page.append("  " + say("bill-kwh", {"kwh": number(f"{found.energy_kwh:.1f}")}))
     return [*page, "  " + daily(row.offer).text, ""]
 
 

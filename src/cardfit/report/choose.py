@@ -6,7 +6,7 @@ In: a `Choice` and a `Style`. Out: lines.
 from __future__ import annotations
 
 from cardfit.measure.choose import Candidate, Choice
-from cardfit.messages import say
+from cardfit.messages import number, say
 from cardfit.plan.answer import Money
 from cardfit.report import words
 from cardfit.report.grid import Cell, Column, grid, hanging
@@ -55,7 +55,7 @@ def _row(each: Candidate, style: Style) -> list[Cell | str]:
         ""
         if each.cost_per_output is None
         else words.money(Money(amount=each.cost_per_output, currency="USD")),
-        "" if each.quality is None else f"{each.quality.ssim:.4f}",
+        "" if each.quality is None else number(f"{each.quality.ssim:.4f}"),
         Cell(
             f"{style.shape('fits' if each.passed else 'no')} {each.why.text}",
             "green" if each.passed else "red",

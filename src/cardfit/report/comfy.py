@@ -79,7 +79,7 @@ def _request(reading: Reading, place: int, style: Style) -> list[str]:
     found = reading.requests[place]
     named = found.model or ", ".join(found.seen) or "?"
     head = say("comfy-request", {"at": place + 1, "of": len(reading.requests), "model": named})
-    shown = [style.dot.join([head, *_what(found)])]
+    shown = [style.dot.join([head, *what(found)])]
     for each in found.passes:
         size = _size(each.width, each.height, each.num_frames)
         args = {
@@ -101,13 +101,24 @@ def _request(reading: Reading, place: int, style: Style) -> list[str]:
             "temporal_overlap": _or_open(how.temporal_overlap),
         }
         shown += hanging("", say(code, args), style.width, len(_INDENT))
-    for name, origins in found.origins.items():
-        said = {"name": name, "value": getattr(found, name, None), "origins": ", ".join(origins)}
-        shown += hanging("", say("comfy-origin", said), style.width, len(_INDENT))
+    for text in origins(found):
+        shown += hanging("", text, style.width, len(_INDENT))
     return shown
 
 
-def _what(found: WorkflowRequest) -> list[str]:
+def origins(found: WorkflowRequest) -> list[str]:
+    """Where each value of a request comes from."""
+    return [
+        say(
+            "comfy-origin",
+            {"name": name, "value": getattr(found, name, None), "origins": ", ".join(widgets)},
+        )
+        for name, widgets in found.origins.items()
+    ]
+
+
+def what(found: WorkflowRequest) -> list[str]:
+    """Size, frames, batch, rate and steps of a request; ``?`` for what is open."""
     words = [_size(found.width, found.height, found.num_frames)]
     if found.batch > 1:
         words.append(say("comfy-batch", {"count": found.batch}))

@@ -5,11 +5,13 @@ In: a `Rent` and a `Style`. Out: lines; the notes go to stderr.
 
 from __future__ import annotations
 
-from cardfit.messages import say
+from dataclasses import dataclass
+
+from cardfit.messages import number, say
 from cardfit.plan.answer import Money
 from cardfit.plan.rent_answer import Option, Rent, way_words
 from cardfit.report import words
-from cardfit.report.grid import Cell, Column, Row, grid, hanging
+from cardfit.report.grid import Cell, Column, Row, Table, grid, hanging
 from cardfit.report.style import Style
 
 _LABEL = 12
@@ -49,7 +51,34 @@ def notes(found: Rent, style: Style) -> list[str]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The comparison as a page shows it."""
+
+    verdict: str
+    why: str
+    table: Table
+    break_even: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def told(found: Rent) -> Told:
+    """``found`` in words."""
+    return Told(
+        verdict=found.verdict.text.text,
+        why=found.verdict.why.text,
+        table=_listed(found),
+        break_even=tuple(pair.text.text for pair in found.break_even),
+        notes=tuple(note.text for note in found.notes),
+    )
+
+
 def _table(found: Rent, style: Style) -> list[str]:
+    shown = _listed(found)
+    return grid(shown.columns, shown.rows, style, indent=0)
+
+
+def _listed(found: Rent) -> Table:
     columns = [
         Column(say("rent-col-way"), least=18),
         Column(say("rent-col-month"), right=True),
@@ -58,11 +87,10 @@ def _table(found: Rent, style: Style) -> list[str]:
         Column(say("rent-col-lost"), right=True),
         Column(say("rent-col-made-of"), least=20),
     ]
-    rows = [_row(option, found, style) for option in found.options]
-    return grid(columns, rows, style, indent=0)
+    return Table(columns, [_row(option, found) for option in found.options])
 
 
-def _row(option: Option, found: Rent, style: Style) -> Row:
+def _row(option: Option, found: Rent) -> Row:
     name = way_words(option.way)
     if option.why_not is not None:
         return [Cell(name), "-", "-", "-", "-", Cell(option.why_not.text, "dim")]
@@ -73,7 +101,7 @@ def _row(option: Option, found: Rent, style: Style) -> Row:
         _money(option.per_month),
         _money(option.over_term),
         "-" if option.per_output is None else _small(option.per_output),
-        "-" if lost is None else f"{lost:.1f}",
+        "-" if lost is None else number(f"{lost:.1f}"),
         Cell(_made_of(option), "dim"),
     ]
 
@@ -95,7 +123,9 @@ def _small(amount: Money) -> str:
     """An amount below a tenth with four digits: an output may cost a fraction of a cent."""
     if amount.amount >= 0.1:
         return _money(amount)
-    return say("rent-small", {"amount": f"{amount.amount:.4f}", "currency": amount.currency})
+    return say(
+        "rent-small", {"amount": number(f"{amount.amount:.4f}"), "currency": amount.currency}
+    )
 
 
 def _count(number: float | None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cardfit.measure.compared import Row, rows, step_seconds
-from cardfit.messages import say
+from cardfit.messages import number, say
 from cardfit.records.files import records_folder
 from cardfit.records.models import OutcomeKind, Record
 from cardfit.report import words
@@ -131,7 +131,7 @@ def _off(predicted: int | None, measured: int | None) -> Cell:
     if predicted is None or not measured:
         return Cell("")
     share = 100 * (predicted - measured) / measured
-    return Cell(f"{share:+.1f} %", "" if abs(share) < 5 else "amber")
+    return Cell(number(f"{share:+.1f} %"), "" if abs(share) < 5 else "amber")
 
 
 def _times(record: Record, style: Style) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cardfit.accuracy.score import ScoredRow
-from cardfit.messages import say
+from cardfit.messages import number, say
 from cardfit.units import GIB, gib_text
 
 SIDE, _LEFT, _BOTTOM, _EDGE = 420, 56, 40, 14
@@ -88,6 +88,6 @@ def _text(row: ScoredRow) -> str:
         "kind": say(f"accuracy-kind-{row.kind}"),
         "measured": gib_text(row.measured_bytes, 2),
         "predicted": gib_text(row.predicted_bytes, 2),
-        "error": f"{row.error_pct:+.1f} %",
+        "error": number(f"{row.error_pct:+.1f} %"),
     }
     return say("view-scatter-dot", args)

@@ -27,11 +27,11 @@ def markdown(answer: Answer, recommended: Mapping[str, Dtype] | None = None) -> 
     """The Markdown text: what was asked, the picks, stages and the cards of a short table."""
     shown = view(answer, recommended=recommended)
     parts = [
-        f"## {_plain(shown.title)}",
-        _plain(" · ".join(shown.asked)),
-        _plain(" · ".join(shown.below)),
+        f"## {plain(shown.title)}",
+        plain(" · ".join(shown.asked)),
+        plain(" · ".join(shown.below)),
         "\n".join(_picks(shown)),
-        *([f"**{say('the-catch')}** {_plain(shown.catch)}"] if shown.catch else []),
+        *([f"**{say('the-catch')}** {plain(shown.catch)}"] if shown.catch else []),
         _stages(shown),
         _cards(shown),
         "```sh\n" + "\n".join(command for command, _ in shown.steps) + "\n```",
@@ -46,7 +46,7 @@ MAKERS: dict[str, Callable[..., str]] = {".html": page, ".md": markdown}
 def _picks(shown: PlanView) -> Iterable[str]:
     for pick in shown.picks:
         said = ", ".join(filter(None, (pick.name, pick.settings, pick.time, pick.price)))
-        yield f"- **{pick.label}**: {_plain(said)}"
+        yield f"- **{pick.label}**: {plain(said)}"
 
 
 def _stages(shown: PlanView) -> str:
@@ -55,7 +55,7 @@ def _stages(shown: PlanView) -> str:
         [bar.name, bar.weights, bar.working, bar.allocator, bar.peak, bar.band]
         for bar in shown.stages.bars
     ]
-    return _table([say(f"col-{code}") for code in codes], rows)
+    return table([say(f"col-{code}") for code in codes], rows)
 
 
 def _cards(shown: PlanView) -> str:
@@ -71,15 +71,16 @@ def _cards(shown: PlanView) -> str:
         ]
         for line in shown.cards
     ]
-    return _table([say(f"col-{code}") for code in codes], rows)
+    return table([say(f"col-{code}") for code in codes], rows)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(_plain(cell) for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(plain(cell) for cell in line) + " |" for line in lines)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """``text`` as Markdown shows it, without a sign of its own."""
     for sign in "\\`*_{}[]<>|#":
         text = text.replace(sign, "\\" + sign)

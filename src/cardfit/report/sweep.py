@@ -11,9 +11,9 @@ from typing import Any
 
 from cardfit.measure.choose import ANY, Limits
 from cardfit.measure.sweep import Sweep, SweepRow
-from cardfit.messages import say
+from cardfit.messages import number, say
 from cardfit.report.drawn import draw
-from cardfit.report.grid import Cell, Column, grid, hanging
+from cardfit.report.grid import Cell, Column, Table, grid, hanging
 from cardfit.report.run import OUTCOMES
 from cardfit.report.style import Style
 from cardfit.units import GIB, GIB_NAME, human_bytes, human_seconds
@@ -22,14 +22,24 @@ from cardfit.units import GIB, GIB_NAME, human_bytes, human_seconds
 def lines(found: Sweep, style: Style, limits: Limits = ANY) -> list[str]:
     """The whole page; a cell whose output breaks ``limits`` says so."""
     args = {"id": found.id, "model": found.model, "ran": found.ran, "kept": found.kept}
-    page = [style.paint(say("sweep-head", args), "bold"), "", *_table(found, style), ""]
-    for row in found.rows:
-        if row.skipped is not None:
-            page += hanging(values(row), row.skipped.text, style.width, 26)
-        elif row.outcome == "ok" and (why := limits.broken_by(row.quality)) is not None:
-            page += hanging(values(row), why.text, style.width, 26)
+    shown = table(found, style)
+    listed = grid(shown.columns, shown.rows, style)
+    page = [style.paint(say("sweep-head", args), "bold"), "", *listed, ""]
+    for cell, why in whys(found, limits):
+        page += hanging(cell, why, style.width, 26)
     page += hanging("", say("sweep-next", {"id": found.id}), style.width, 0)
     return page
+
+
+def whys(found: Sweep, limits: Limits = ANY) -> list[tuple[str, str]]:
+    """The cells that were left out, or whose output breaks ``limits``, each with why."""
+    said = []
+    for row in found.rows:
+        if row.skipped is not None:
+            said.append((values(row), row.skipped.text))
+        elif row.outcome == "ok" and (why := limits.broken_by(row.quality)) is not None:
+            said.append((values(row), why.text))
+    return said
 
 
 def values(row: SweepRow) -> str:
@@ -43,7 +53,8 @@ def _word(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _table(found: Sweep, style: Style) -> list[str]:
+def table(found: Sweep, style: Style) -> Table:
+    """Every cell: predicted, peak, host, seconds, quality, how it ended."""
     columns = [
         Column(say("sweep-col-values"), least=16),
         Column(say("sweep-col-predicted"), right=True),
@@ -53,7 +64,7 @@ def _table(found: Sweep, style: Style) -> list[str]:
         Column(say("decode-col-ssim"), right=True),
         Column(say("sweep-col-outcome")),
     ]
-    return grid(columns, [_row(row, style) for row in found.rows], style)
+    return Table(columns, [_row(row, style) for row in found.rows])
 
 
 def _row(row: SweepRow, style: Style) -> list[Cell | str]:
@@ -63,7 +74,7 @@ def _row(row: SweepRow, style: Style) -> list[Cell | str]:
         _size(row.peak_bytes),
         _size(row.host_bytes),
         "" if row.seconds is None else human_seconds(row.seconds),
-        "" if row.quality is None else f"{row.quality.ssim:.4f}",
+        "" if row.quality is None else number(f"{row.quality.ssim:.4f}"),
         _outcome(row, style),
     ]
 

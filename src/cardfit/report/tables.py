@@ -11,7 +11,7 @@ from math import prod
 
 from cardfit.cards.card import Card
 from cardfit.library.models import Model
-from cardfit.messages import say
+from cardfit.messages import number, say
 from cardfit.offers.market import OLD_DAYS, age_days
 from cardfit.offers.offer import Offer
 from cardfit.plan.answer import Money
@@ -97,7 +97,7 @@ def _latent(entry: Model) -> str:
     shape = entry.latent_shape(defaults.width, defaults.height, defaults.num_frames)
     count = prod(shape)
     sides = " x ".join(map(str, shape))
-    return f"{sides} = {count:,} elements, {human_bytes(2 * count)} in half precision"
+    return f"{sides} = {number(format(count, ','))} elements, {human_bytes(2 * count)} in half precision"
 
 
 def cards(

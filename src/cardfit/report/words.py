@@ -10,7 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from cardfit.messages import TEXTS, say
+from cardfit.messages import TEXTS, number, say
 from cardfit.plan.again import command as command
 from cardfit.plan.answer import Answer, CardRow, Money, OfferRow, Pick, Price, Verdict
 from cardfit.plan.knobs import offload_details
@@ -161,7 +161,7 @@ def what(request: ExactRequest) -> list[str]:
     parts = [f"{request.width}x{request.height}"]
     if request.fps and request.num_frames > 1:
         seconds = human_seconds(request.num_frames / request.fps)
-        args = {"frames": request.num_frames, "seconds": seconds, "fps": f"{request.fps:g}"}
+        args = {"frames": request.num_frames, "seconds": seconds, "fps": number(f"{request.fps:g}")}
         parts.append(say("frames-at", args))
     elif request.num_frames > 1:
         parts.append(say("frames", {"frames": request.num_frames}))

@@ -43,8 +43,16 @@ def read_plan_file(path: str | Path) -> PlanFile:
 
     Raises BadFile when the file cannot be read as YAML of plain values, BadRequest when a field is unknown or wrong.
     """
-    path = Path(path)
-    fields, lines = read_fields(path)
+    return _plan_file(Path(path), read_text(Path(path)))
+
+
+def plan_file_of(content: bytes, name: str) -> PlanFile:
+    """The request and settings in the bytes of a YAML file called ``name``. Raises as `read_plan_file`."""
+    return _plan_file(Path(name), _decoded(content, Path(name), MAX_FILE_BYTES))
+
+
+def _plan_file(path: Path, text: str) -> PlanFile:
+    fields, lines = _fields_of(path, text)
     if fields is None:
         raise BadFile("planfile-empty", path=str(path))
     if not isinstance(fields, dict):
@@ -59,7 +67,11 @@ def read_fields(path: Path) -> tuple[Any, Lines]:
 
     Raises BadFile when the file cannot be read as YAML of plain values.
     """
-    node = _compose(path, read_text(path))
+    return _fields_of(path, read_text(path))
+
+
+def _fields_of(path: Path, text: str) -> tuple[Any, Lines]:
+    node = _compose(path, text)
     lines: Lines = {}
     if node is None:
         return None, lines
@@ -171,6 +183,10 @@ def read_text(path: Path, limit: int = MAX_FILE_BYTES) -> str:
             raw = stream.read(limit + 1)
     except OSError as error:
         raise BadFile("planfile-not-read", path=str(path), why=_reason(error)) from error
+    return _decoded(raw, path, limit)
+
+
+def _decoded(raw: bytes, path: Path, limit: int) -> str:
     if len(raw) > limit:
         raise BadFile("planfile-too-large", path=str(path), limit=limit)
     try:

@@ -21,7 +21,13 @@ from cardfit.report.words import DTYPE_WORDS
 from cardfit.request import OFFLOADS, ExactRequest, Request, Settings
 from cardfit.trace import atlas
 from cardfit.trace.atlas.domain import Domain
-from cardfit.web.questions import PlanQuestion
+from cardfit.web.questions import (
+    PLACE_FIELDS,
+    REPEATED,
+    REQUEST_FIELDS,
+    SETTINGS_FIELDS,
+    PlanQuestion,
+)
 from cardfit.web.state import State, field_of
 
 # The schemes offered by name; the planner knows more of them.
@@ -34,6 +40,7 @@ SCHEMES = (
     "gguf-q8_0",
     "gguf-q4_k",
 )
+_FIELDS = {*REQUEST_FIELDS, *SETTINGS_FIELDS, *PLACE_FIELDS} - {"model", "task"}
 _DENOISERS = ("transformer", "unet", "prior")
 
 
@@ -80,7 +87,10 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The whole form; ``beside`` are messages by field, ``lead`` one that belongs to no field."""
+    """The whole form; ``beside`` are messages by field, ``lead`` one that belongs to no field.
+
+    ``kept`` is what the address says and no control shows.
+    """
 
     model: Choice
     make: tuple[Number | Choice, ...]
@@ -88,6 +98,7 @@ class Controls:
     place: tuple[Number | Choice, ...]
     show: tuple[Number | Choice, ...]
     presets: tuple[Preset, ...]
+    kept: tuple[tuple[str, str], ...]
     beside: Mapping[str, str]
     errors: frozenset[str]
     lead: str
@@ -108,17 +119,32 @@ def controls(
     bounds = None if dry_runs else atlas.domain(entry, exact)
     held = _Held(entry, exact, dry_runs)
     beside, errors, lead = _messages(state.error, notes)
+    make, run = tuple(_make(entry, exact, bounds, state)), tuple(_run(entry, question, held))
+    place, show = tuple(_place(question, cards, state)), tuple(_show(cards, state))
     return Controls(
         model=_models(entry, entries, shipped),
-        make=tuple(_make(entry, exact, bounds, state)),
-        run=tuple(_run(entry, question, held)),
-        place=tuple(_place(question, cards, state)),
-        show=tuple(_show(cards, state)),
+        make=make,
+        run=run,
+        place=place,
+        show=show,
+        kept=tuple(_kept(state, (*make, *run, *place, *show))),
         presets=tuple(_presets(entry, exact, bounds, state)),
         beside=beside,
         errors=errors,
         lead=lead,
     )
+
+
+def _kept(state: State, shown: Iterable[Number | Choice]) -> Iterable[tuple[str, str]]:
+    """What is asked beside the controls: fields without one, and values that a list of choices does not have."""
+    offered: dict[str, set[str]] = {}
+    for each in shown:
+        values = each.options if isinstance(each, Choice) else ()
+        offered[each.name] = {option.value for option in values}
+    for name, value in state.pairs():
+        lists = name in REPEATED and name in offered
+        if (lists and value not in offered[name]) or name in _FIELDS - offered.keys():
+            yield name, value
 
 
 def _exact(entry: Model, request: Request) -> tuple[ExactRequest, tuple[Note, ...]]:
@@ -215,6 +241,9 @@ class _Held:
 
 def _run(entry: Model, question: PlanQuestion, held: _Held) -> Iterable[Number | Choice]:
     settings = question.settings
+    comfy = question.request.runtime == "comfyui"
+    names = (("", "diffusers", not comfy), ("comfyui", "ComfyUI", comfy))
+    yield Choice("runtime", tuple(Option(*each) for each in names))
     common = settings.dtype.get("*")
     yield Choice(
         "dtype",

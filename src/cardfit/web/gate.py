@@ -38,6 +38,7 @@ _HEADERS = {
 }
 _CLIENTS = 10_000  # whose rate is remembered
 _FREE = ("/static/",)  # no rate, no token
+UPLOADS = frozenset({"/open", "/api/v1/comfy/file"})  # where a body may be a file
 
 
 class Gate:
@@ -52,14 +53,14 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        send = _with_headers(send)
+        send = _with_headers(send, _headers_of(scope["path"], self._options))
         with speaking(language_of(scope, headers)), indoors():
             try:
                 self._check(scope, headers)
                 if (answer := self._let_in(scope, headers)) is not None:
                     await _redirect(send, *answer)
                     return
-                body = _Body(receive, self._options, headers)
+                body = _Body(receive, self._options, headers, upload=scope["path"] in UPLOADS)
                 await self._app(scope, body.receive, send)
             except Refused as refused:
                 await problem(refused)(scope, receive, send)
@@ -80,7 +81,11 @@ class Gate:
     def _let_in(self, scope: Scope, headers: Headers) -> tuple[str, str] | None:
         """None for who may come in; a target and a cookie for who shows the token in the address. Raises Refused."""
         token = self._options.token
-        if token is None or scope["path"].startswith(_FREE):
+        if (
+            token is None
+            or scope["path"].startswith(_FREE)
+            or _framed(scope["path"], self._options)
+        ):
             return None
         kind, _, shown = headers.get("authorization", "").partition(" ")
         cookie = _cookie(headers, COOKIE)
@@ -118,23 +123,27 @@ class _Rates:
 class _Body:
     """The body as it comes in, within a size and a time."""
 
-    def __init__(self, receive: Receive, options: Options, headers: Headers) -> None:
+    def __init__(
+        self, receive: Receive, options: Options, headers: Headers, *, upload: bool
+    ) -> None:
         self._receive, self._options = receive, options
+        self._most = options.upload_bytes if upload else options.body_bytes
+        stated = headers.get("content-length", "0")
+        self._stated = int(stated) if stated.isdigit() else 0
         self._bytes, self._ended = 0, False
-        if (stated := headers.get("content-length", "0")).isdigit():
-            self._count(int(stated))
-            self._bytes = 0
+        if not upload:  # a page says it itself, beside its field
+            self._count(0)
 
     def _count(self, more: int) -> None:
         self._bytes += more
-        most = self._options.body_bytes
-        if self._bytes > most:
-            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "web-too-large", most=most)
+        if max(self._bytes, self._stated) > self._most:
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "web-too-large", most=self._most)
 
     async def receive(self) -> Message:
         """The next part. Raises Refused for a body that is too large or too slow."""
         if self._ended:  # what follows is the end of the connection
             return await self._receive()
+        self._count(0)
         try:
             message = await asyncio.wait_for(self._receive(), self._options.body_s)
         except TimeoutError:
@@ -172,11 +181,28 @@ def _accepted(text: str) -> Iterable[str]:
     return [name for _, _, name in sorted(found)]
 
 
-def _with_headers(send: Send) -> Send:
+def _framed(path: str, options: Options) -> bool:
+    """Whether ``path`` belongs to the frame on a host's page, which asks for no token."""
+    return options.embed is not None and (path == "/embed" or path.startswith("/embed/"))
+
+
+def _headers_of(path: str, options: Options) -> dict[str, str]:
+    """The headers of a path: a host's pages may frame the one that is made for it, and take its script."""
+    found = dict(_HEADERS)
+    if options.embed is not None and path == "/embed":
+        ancestors = f"frame-ancestors {' '.join(options.embed.origins)}"
+        found["content-security-policy"] = POLICY.replace("frame-ancestors 'none'", ancestors)
+        del found["x-frame-options"]  # it knows no list
+    if options.embed is not None and path in ("/embed", "/static/embed-host.js"):
+        found["cross-origin-resource-policy"] = "cross-origin"
+    return found
+
+
+def _with_headers(send: Send, given: dict[str, str]) -> Send:
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
+            for name, value in given.items():
                 headers.setdefault(name, value)
             headers.setdefault("cache-control", "no-cache")
         await send(message)

@@ -10,7 +10,22 @@ from pathlib import Path
 
 from cardfit.units import MIB
 
+MAX_UPLOAD_BYTES = 16 * MIB
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class Embed:
+    """What a host's page shows in its frame: for which origins, where a choice leads, whose colours and sign.
+
+    ``link`` has ``{card}`` and may have ``{model}``, which are filled with ids. ``colours`` are names of the style
+    sheet with ``#rrggbb``; ``logo`` is a picture with its media type.
+    """
+
+    origins: tuple[str, ...]
+    link: str | None = None
+    colours: tuple[tuple[str, str], ...] = ()
+    logo: tuple[bytes, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +43,7 @@ class Options:
     cards_file: Path | None = None
     offers_file: Path | None = None
     store: str | None = None
+    embed: Embed | None = None
     dry_runs: bool = False
     warm: bool = False
     workers: int = 2
@@ -37,5 +53,6 @@ class Options:
     per_second: float = 20.0
     burst: int = 60
     body_bytes: int = MIB
+    upload_bytes: int = MAX_UPLOAD_BYTES
     body_s: float = 10.0
     query_bytes: int = 8_000

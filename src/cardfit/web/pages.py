@@ -7,32 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from fastapi import Path as PathField
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
 from cardfit import __version__, api
 from cardfit.errors import BadRequest, CardfitError
-from cardfit.messages import LANGUAGES, language, say, speaking
+from cardfit.messages import LANGUAGE_NAMES, LANGUAGES, language, say, speaking
 from cardfit.plan.answer import Answer, CardRow, Pick
 from cardfit.report import accuracy as accuracy_page
 from cardfit.report import card_view, html, scatter, words
 from cardfit.report import code as code_page
+from cardfit.report import rent as rent_page
 from cardfit.report import run as run_page
 from cardfit.report.plan_view import PlanView, view
 from cardfit.report.record_view import autopsy_view, record_view
 from cardfit.report.style import Style
 from cardfit.request import Dtype
 from cardfit.request.read import validate
-from cardfit.web import knobs
+from cardfit.web import embed, knobs, renting
 from cardfit.web.answers import Answers
 from cardfit.web.controls import Controls, controls
+from cardfit.web.opened import Opened, answers_of, file_name
+from cardfit.web.options import MAX_UPLOAD_BYTES
 from cardfit.web.problems import Refused, headers_of, status_of
-from cardfit.web.questions import MAX_TEXT, AutopsyQuestion, PlanQuestion
+from cardfit.web.questions import MAX_ANSWERS, MAX_TEXT, AutopsyQuestion, PlanQuestion
 from cardfit.web.state import State, state_of
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -40,13 +47,13 @@ _LAST = 200  # records that are listed
 SOON_S = 0.35  # so long a page waits for its answer before it is sent without
 PAGES = (("/", "web-page-plan"), ("/accuracy", "web-page-accuracy"), ("/records", "web-page-records"),
          ("/autopsy", "web-page-autopsy"))  # fmt: skip
-NAMES = {"en": "English", "ja": "日本語", "ko": "한국어", "nl": "Nederlands"}
 
 
 class Templates:
     """The templates of the pages; made when the first one is filled."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = MAX_UPLOAD_BYTES) -> None:
+        self._most_bytes = most_bytes
         found = html.environment(TEMPLATES)
         found.globals.update(field_label=_field_label, pages=PAGES, version=__version__)
         self._found = found
@@ -58,11 +65,13 @@ class Templates:
         def lang_query(lang: str) -> str:
             return urlencode([pair for pair in query if pair[0] != "lang"] + [("lang", lang)])
 
-        path = request.url.path if request.method == "GET" else "/"
+        path = request.url.path if request.method == "GET" or request.url.path == "/open" else "/"
         common = {
             "here": "/" + request.url.path.strip("/").partition("/")[0],
             "path": "/" if path == "/results" else path,
-            "languages": [(each, NAMES[each]) for each in LANGUAGES],
+            "lang": request.query_params.get("lang"),
+            "most_bytes": self._most_bytes,
+            "languages": [(each, LANGUAGE_NAMES[each]) for each in LANGUAGES],
             "lang_query": lang_query,
         }
         return self._found.get_template(name).render(**{**common, **values})
@@ -75,7 +84,7 @@ def _field_label(name: str) -> str:
 def routes(answers: Answers) -> APIRouter:
     """The paths of the pages over ``answers``."""
     pages = APIRouter()
-    templates = Templates()
+    templates = Templates(answers.options.upload_bytes)
 
     @pages.get("/static/cardfit.css")
     async def style() -> Response:
@@ -103,10 +112,66 @@ def routes(answers: Answers) -> APIRouter:
             more = {"HX-Replace-Url": f"/?{state.query}"}
         return _page(text, found["error"], more)
 
+    _of_files(pages, answers, templates)
     _of_card(pages, answers, templates)
     _of_facts(pages, answers, templates)
     _of_autopsy(pages, answers, templates)
+    pages.include_router(embed.routes(answers, templates))
     return pages
+
+
+def _of_files(pages: APIRouter, answers: Answers, templates: Templates) -> None:
+    def shown(request: Request, found: Opened | None, error: CardfitError | None) -> Response:
+        values = {
+            "found": found,
+            "error": "" if error is None else str(error),
+            "query_of": partial(_in_language, request),
+        }
+        wrong = found is not None and any(each.error for each in found.asks)
+        if wrong:
+            error = BadRequest("web-open-nothing")  # for its status; each field says its own
+        return _page(templates.fill("open.html", request, **values), error)
+
+    @pages.get("/open")
+    async def file(request: Request) -> Response:
+        """The place to drop a file, for browsers without scripts too."""
+        return shown(request, None, None)
+
+    @pages.post("/open")
+    async def opened(request: Request) -> Response:
+        """The configurator as the file says; where that leaves something open, what was read and fields for it."""
+        try:
+            found = await answers.opened(*await _upload(request, answers.options.upload_bytes))
+        except CardfitError as refused:
+            return shown(request, None, refused)
+        if not found.clear:
+            return shown(request, found, None)
+        target = f"/?{_in_language(request, found.found[0].query)}"
+        return RedirectResponse(target, HTTPStatus.SEE_OTHER)
+
+
+def _in_language(request: Request, query: str) -> str:
+    """``query`` in the language that was asked for in the address."""
+    lang = request.query_params.get("lang")
+    return f"{query}&{urlencode({'lang': lang})}" if lang in LANGUAGES else query
+
+
+async def _upload(request: Request, most: int) -> tuple[bytes, str, dict[str, str]]:
+    """The file of the form or, where its questions are answered, the workflow in it; name; answers. Raises Refused."""
+    try:
+        form = request.form(max_files=1, max_fields=MAX_ANSWERS + 10, max_part_size=most)
+        async with form as fields:
+            given = {name: value for name, value in fields.items() if isinstance(value, str)}
+            file = fields.get("file")
+            if isinstance(file, UploadFile):
+                content, name = await file.read(), file_name(file.filename)
+            else:
+                content, name = given.get("workflow", "").encode(), file_name(given.get("name"))
+    except HTTPException as wrong:
+        raise Refused(HTTPStatus.BAD_REQUEST, "web-open-form") from wrong
+    if not content:
+        raise BadRequest("web-open-nothing")
+    return content, name, answers_of(given)
 
 
 def _of_card(pages: APIRouter, answers: Answers, templates: Templates) -> None:
@@ -129,6 +194,24 @@ def _of_card(pages: APIRouter, answers: Answers, templates: Templates) -> None:
         before = (await answers.plan(question)).value.cards[0]
         lines = await knobs.lines(answers, state, question, entry, before)
         return _page(templates.fill("knobs.html", request, lines=lines, card=before.card), None)
+
+    @pages.get("/card/{name}/rent")
+    async def rented(request: Request, name: str) -> Response:
+        """By the hour or by the month: where one becomes cheaper than the other."""
+        mine, others = renting.split(request.query_params.multi_items())
+        state = state_of(others)
+        if state.error is not None:
+            raise state.error
+        row = (await answers.plan(_only(state, name))).value.cards[0]
+        found, error = None, None
+        try:
+            found = (await answers.rent(renting.question(row, mine))).value
+        except CardfitError as refused:
+            error = refused
+        fields = renting.fields(row, mine, error)
+        shown = {"fields": fields, "card": row.card, "kept": state.pairs(), "query": state.query}
+        told = None if found is None else rent_page.told(found)
+        return _page(templates.fill("rent.html", request, found=told, **shown), error)
 
 
 def _only(state: State, name: str) -> PlanQuestion:
@@ -196,8 +279,19 @@ def _of_facts(pages: APIRouter, answers: Answers, templates: Templates) -> None:
         asked = request.query_params.getlist("record")[:2] if name == "compare" else [name]
         if not asked:
             raise BadRequest("missing-field", where="", field="record")
-        found = [record_view((await answers.record(each[:100])).value) for each in asked]
+        found = [
+            (
+                record_view((await answers.record(each[:100])).value),
+                await answers.pictures(each[:100]),
+            )
+            for each in asked
+        ]
         return _page(templates.fill("record.html", request, records=found), None)
+
+    @pages.get("/records/{name}/output/{place}")
+    async def output(name: Annotated[str, PathField(max_length=100)], place: int) -> Response:
+        """A picture that the run kept on this machine."""
+        return Response(await answers.picture(name, place), media_type="image/png")
 
 
 def _of_autopsy(pages: APIRouter, answers: Answers, templates: Templates) -> None:

@@ -32,11 +32,12 @@ _STATUS: tuple[tuple[type[CardfitError], int], ...] = (
 
 
 class Refused(CardfitError):
-    """What the server itself turns away, with the status it does so with."""
+    """What the server itself turns away, with the status it does so with; ``members`` go into the document."""
 
     def __init__(self, status: HTTPStatus, code: str, **args: object) -> None:
         super().__init__(code, **args)
         self.status = status
+        self.members: dict[str, object] = {}
 
 
 def status_of(error: CardfitError) -> int:
@@ -61,6 +62,7 @@ def problem(error: CardfitError) -> Response:
         "detail": str(error),
         "code": error.code,
         "args": {name: _plain(value) for name, value in error.args_.items()},
+        **(error.members if isinstance(error, Refused) else {}),
     }
     return Response(
         json.dumps(body, indent=2, ensure_ascii=False),

@@ -6,20 +6,24 @@ or `Settings` has one name everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from cardfit.cli import flags
+from cardfit.cli.comfy_plan import answers_from
 from cardfit.errors import BadRequest
 from cardfit.plan.vary import Vary
 from cardfit.plan.verdict import Os
-from cardfit.request import Request, Settings
+from cardfit.report.words import DTYPE_WORDS
+from cardfit.request import ControlNet, Lora, Post, Request, Settings
 from cardfit.request.read import validate, validate_request, validate_settings
 
 MAX_CARDS = 100
 MAX_TEXT = 400_000
+MAX_NAME = 80
+MAX_ANSWERS = 200
 _Finite = Annotated[float, Field(allow_inf_nan=False)]  # JSON, and so a key, has no other
 _Card = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -40,22 +44,36 @@ class TraceQuestion(_Frozen):
     settings: Settings = Settings()
 
 
-class _OnHost(TraceQuestion):
+class _OnHost(_Frozen):
     ram_bytes: Annotated[int | None, Field(description="host RAM")] = None
     disk_bytes: Annotated[int | None, Field(description="free disk")] = None
     os: Os = "linux"
 
 
-class PlanQuestion(_OnHost):
-    """One request over the cards; ``cards`` left out means all."""
-
+class _OverCards(_OnHost):
     cards: Annotated[tuple[_Card, ...] | None, Field(min_length=1, max_length=MAX_CARDS)] = None
     target_bytes: Annotated[int | None, Field(description="device memory to stay within")] = None
     outputs_per_month: _Finite | None = None
     hours_per_week: _Finite | None = None
 
 
-class LargestQuestion(_OnHost):
+class PlanQuestion(_OverCards, TraceQuestion):
+    """One request over the cards; ``cards`` left out means all."""
+
+
+class ComfyQuestion(_OverCards):
+    """Every request of a ComfyUI workflow over the cards, or with ``requests_only`` what the workflow says."""
+
+    workflow: Annotated[dict[str, Any], Field(description="what the editor saves, or Export (API)")]
+    name: Annotated[str, Field(max_length=MAX_NAME, description="what it is called")] = "workflow"
+    answers: Annotated[
+        dict[str, bool | int | float | str],
+        Field(max_length=MAX_ANSWERS, description="what the file does not say, by node.input"),
+    ] = {}
+    requests_only: bool = False
+
+
+class LargestQuestion(_OnHost, TraceQuestion):
     """The largest value of ``vary`` that the card holds."""
 
     vary: Vary
@@ -80,6 +98,7 @@ class AutopsyQuestion(_Frozen):
 REQUEST_FIELDS = tuple(Request.model_fields)
 SETTINGS_FIELDS = tuple(Settings.model_fields)
 PLACE_FIELDS = ("card", "ram", "disk", "os", "target", "outputs", "hours_per_week")
+FILE_FIELDS = (*PLACE_FIELDS, "set", "name", "requests_only")
 # The fields that may be given more than once, and how a list of them is read.
 REPEATED: dict[str, Callable[[list[str]], Any]] = {
     "dtype": flags.dtypes,
@@ -97,28 +116,89 @@ def from_query(pairs: Iterable[tuple[str, str]]) -> PlanQuestion:
 
     Raises BadRequest for a field that nobody knows, that is given twice or whose value cannot be read.
     """
-    given = _gathered(pairs)
-    request = _of(given, REQUEST_FIELDS)
-    settings = _of(given, SETTINGS_FIELDS)
-    outputs, hours = given.get("outputs"), given.get("hours_per_week")
-    os = given.get("os", "linux")
-    cards = tuple(dict.fromkeys(given.get("card", ())))
+    given = _gathered(pairs, {*REQUEST_FIELDS, *SETTINGS_FIELDS, *PLACE_FIELDS})
     fields = {
-        "request": validate_request(request),
-        "settings": validate_settings(settings),
-        "cards": cards or None,
-        "ram_bytes": flags.ram_bytes(given.get("ram")),
-        "disk_bytes": flags.disk_bytes(given.get("disk")),
-        "os": os,
-        "target_bytes": flags.target_bytes(given.get("target")),
-        "outputs_per_month": flags.outputs_per_month(outputs),
-        "hours_per_week": _number("hours_per_week", hours),
+        "request": validate_request(_of(given, REQUEST_FIELDS)),
+        "settings": validate_settings(_of(given, SETTINGS_FIELDS)),
+        **_place_of(given),
     }
     return validate(PlanQuestion, fields)
 
 
-def _gathered(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    known = {*REQUEST_FIELDS, *SETTINGS_FIELDS, *PLACE_FIELDS}
+def to_query(request: Request, settings: Settings) -> list[tuple[str, str]]:
+    """The query that asks for ``request`` in ``settings``: what `from_query` reads back.
+
+    >>> to_query(Request(model="svd", fps=7), Settings(dtype={"vae": "float32"}, vae_slicing=True))
+    [('model', 'svd'), ('fps', '7'), ('dtype', 'vae=fp32'), ('vae_slicing', 'true')]
+    """
+    fields = request.model_dump(mode="json", exclude_unset=True)
+    fields |= settings.model_dump(mode="json", exclude_unset=True)
+    fields |= {"loras": [*map(_lora, request.loras)], "post": [*map(_post, request.post)]}
+    fields["controlnets"] = [*map(_controlnet, request.controlnets)]
+    fields["dtype"] = {name: DTYPE_WORDS[each] for name, each in settings.dtype.items()}
+    return [
+        (name, text)
+        for name, value in fields.items()
+        if value is not None
+        for text in _written(value)
+    ]
+
+
+def _written(value: Any) -> list[str]:
+    """The texts that `from_query` reads as ``value``."""
+    if isinstance(value, dict):
+        return [each if key == flags.EVERY else f"{key}={each}" for key, each in value.items()]
+    if isinstance(value, list):
+        return value
+    if isinstance(value, bool):
+        return [str(value).lower()]
+    return [str(value).removesuffix(".0")]
+
+
+def _lora(lora: Lora) -> str:
+    words = [lora.file or f"rank={lora.rank}", *["fused"] * lora.fused]
+    words += [f"targets={'+'.join(lora.targets)}"] if lora.targets else []
+    return ":".join([*words, *([lora.dtype] if lora.dtype else ())])
+
+
+def _controlnet(net: ControlNet) -> str:
+    fields = net.model_dump(exclude_none=True)
+    named = [fields.pop("model")] if net.model else []
+    return ":".join([*named, *(f"{name}={each}" for name, each in fields.items())]) or "1"
+
+
+def _post(step: Post) -> str:
+    kind = "upscale" if step.upscale else "interpolate"
+    fields = step.model_dump(exclude_none=True)[kind]
+    model = fields.pop("model")
+    return ",".join([f"{kind}={model}", *(f"{name}={each}" for name, each in fields.items())])
+
+
+def _place_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a question that say where it runs, from those of a query. Raises BadRequest."""
+    outputs, hours = given.get("outputs"), given.get("hours_per_week")
+    return {
+        "cards": tuple(dict.fromkeys(given.get("card", ()))) or None,
+        "ram_bytes": flags.ram_bytes(given.get("ram")),
+        "disk_bytes": flags.disk_bytes(given.get("disk")),
+        "os": given.get("os", "linux"),
+        "target_bytes": flags.target_bytes(given.get("target")),
+        "outputs_per_month": flags.outputs_per_month(outputs),
+        "hours_per_week": _number("hours_per_week", hours),
+    }
+
+
+def of_file(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """The fields of a `ComfyQuestion` beside its workflow, from the query that a file was sent with.
+
+    ``set`` is an answer as the command line takes it, and may be repeated. Raises BadRequest.
+    """
+    given = _gathered(pairs, FILE_FIELDS)
+    answers = {"answers": answers_from(given.get("set", ()))}
+    return {**_place_of(given), **answers, **_of(given, ("name", "requests_only"))}
+
+
+def _gathered(pairs: Iterable[tuple[str, str]], known: Collection[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name not in known:
@@ -126,7 +206,7 @@ def _gathered(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
             raise BadRequest("unknown-field", where="", field=name, suggestion="", allowed=allowed)
         if not value.strip():
             continue
-        if name in REPEATED or name == "card":
+        if name in REPEATED or name in ("card", "set"):
             found.setdefault(name, []).append(value.strip())
         elif name in found:
             raise BadRequest("web-given-twice", field=name)

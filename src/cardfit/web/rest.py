@@ -11,20 +11,26 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from cardfit.autopsy.result import Autopsy
+from cardfit.comfy.planning import WorkflowPlan
+from cardfit.comfy.result import Reading
 from cardfit.plan.answer import Answer
 from cardfit.plan.largest import Largest
 from cardfit.plan.rent_answer import Rent
 from cardfit.plan.rent_question import RentQuestion, check
 from cardfit.records.models import OutcomeKind, Record
 from cardfit.request import Task
+from cardfit.request.read import validate
 from cardfit.web.answers import Answers, Made
 from cardfit.web.problems import MEDIA_TYPE
 from cardfit.web.questions import (
+    FILE_FIELDS,
     AutopsyQuestion,
+    ComfyQuestion,
     LargestQuestion,
     PlanQuestion,
     TraceQuestion,
     from_query,
+    of_file,
 )
 
 PREFIX = "/api/v1"
@@ -68,6 +74,18 @@ def _asked(api: APIRouter, answers: Answers) -> None:
     async def plan(request: Request, question: PlanQuestion) -> Response:
         """One request over every card: verdict, settings, seconds, cost."""
         return _sent(request, await answers.plan(question))
+
+    @api.post("/comfy", responses=_of(WorkflowPlan | Reading))
+    async def comfy(request: Request, question: ComfyQuestion) -> Response:
+        """Every request of a ComfyUI workflow over every card, as ComfyUI places it."""
+        return _sent(request, await answers.comfy(question))
+
+    @api.post("/comfy/file", responses=_of(WorkflowPlan | Reading), openapi_extra=_file())
+    async def comfy_file(request: Request) -> Response:
+        """The same for the file itself: JSON, or a PNG or WEBP that ComfyUI wrote; the query has the flags."""
+        pairs = [pair for pair in request.query_params.multi_items() if pair[0] != "lang"]
+        question = validate(ComfyQuestion, {**of_file(pairs), "workflow": {}})
+        return _sent(request, await answers.comfy(question, await request.body()))
 
     @api.post("/trace", responses=_of(_LIST))
     async def trace(request: Request, question: TraceQuestion) -> Response:
@@ -166,6 +184,17 @@ def _plan_query() -> dict[str, Any]:
         required = name == "model"
         found.append({"name": name, "in": "query", "required": required, "schema": schema})
     return {"parameters": found}
+
+
+def _file() -> dict[str, Any]:
+    """The parameters and the body of a workflow that is sent as a file."""
+    text: dict[str, Any] = {"type": "string", "maxLength": 200}
+    several = {"type": "array", "items": text}
+    schemas = {name: several if name in ("card", "set") else text for name in FILE_FIELDS}
+    parameters = [{"name": name, "in": "query", "schema": schemas[name]} for name in FILE_FIELDS]
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    body = {"required": True, "content": {"application/octet-stream": binary}}
+    return {"parameters": parameters, "requestBody": body}
 
 
 def _sent(request: Request, made: Made[Any]) -> Response:

@@ -21,7 +21,7 @@ from cardfit.web.questions import PLACE_FIELDS, PlanQuestion, from_query
 
 DEFAULT_MODEL = "flux.1-dev"
 VIEW_FIELDS = ("price", "vendor", "encodes", "every", "sort")
-_KEPT = (*PLACE_FIELDS, *VIEW_FIELDS)
+_KEPT = ("runtime", *PLACE_FIELDS, *VIEW_FIELDS)  # what another model leaves as it is
 # Where the message of an error belongs: by its code's first word.
 _FIELD_OF = {
     "size": "width",
@@ -77,7 +77,16 @@ class State:
         return urlencode(self.pairs(**more))
 
 
-_LISTED = ("card", "dtype", "quantization", "loras", "controlnets", "ip_adapters", "components")
+_LISTED = (
+    "card",
+    "dtype",
+    "quantization",
+    "loras",
+    "controlnets",
+    "ip_adapters",
+    "components",
+    "post",
+)
 
 
 def state_of(pairs: Iterable[tuple[str, str]]) -> State:

@@ -1,4 +1,4 @@
-// What plain HTML cannot do: a slider that moves with its number, and a button that copies.
+// What plain HTML cannot do: a slider that moves with its number, a file that is dropped, a button that copies.
 (() => {
   "use strict";
   document.documentElement.classList.add("js");
@@ -19,6 +19,35 @@
       if (partner) partner.value = number.value;
     }
   });
+
+  // A file that is chosen or dropped anywhere is sent at once, unless the server would not take it.
+  const sent = (input) => {
+    const file = input.files[0];
+    if (!file) return;
+    const large = file.size > Number(input.dataset.most);
+    const said = document.getElementById("beside-file");
+    said.textContent = large ? input.dataset.tooLarge : "";
+    said.classList.toggle("error", large);
+    if (!large) input.form.requestSubmit();
+  };
+  const picker = () => document.querySelector("[data-drop] input[type=file]");
+  document.addEventListener("change", (event) => {
+    const input = of(event, "[data-drop] input[type=file]");
+    if (!input) return;
+    event.stopPropagation(); // it is no change of the question
+    sent(input);
+  }, true);
+  for (const kind of ["dragover", "drop"]) {
+    document.addEventListener(kind, (event) => {
+      const input = picker();
+      if (!input || !event.dataTransfer || !event.dataTransfer.types.includes("Files")) return;
+      event.preventDefault();
+      if (kind === "drop") {
+        input.files = event.dataTransfer.files;
+        sent(input);
+      }
+    });
+  }
 
   document.addEventListener("click", async (event) => {
     const button = of(event, "button[data-copy]");
