@@ -223,7 +223,7 @@ def problem_of(response) -> dict:
         ({"request": {**SDXL, "width": 500}}, 422, "size-not-multiple"),
         ({"request": SDXL, "settings": {"offload": "all"}}, 422, "field-one-of"),
         ({"request": SDXL, "ram_bytes": -1}, 422, "plan-bad-ram"),
-        ({"request": {"model": "svd"}}, 422, "web-no-model"),
+        ({"request": {"model": "omnigen2"}}, 422, "web-no-model"),
         ({"request": SDXL, "settings": {"attention": "math"}}, 422, "web-not-shipped"),
     ],
 )

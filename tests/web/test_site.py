@@ -78,7 +78,7 @@ def test_an_earlier_site_is_replaced_and_nothing_else_is(made, tmp_path, capsys)
     ("flags", "said"),
     [
         (["--lang", "xx"], "en, ja, ko, nl"),
-        (["--models", "svd"], "no shipped traces"),
+        (["--models", "omnigen2"], "no shipped traces"),
         (["--models", "no-such-model"], "no-such-model"),
         (["--offers-file", "missing.csv"], "missing.csv"),
     ],
