@@ -32,6 +32,7 @@ from cardfit.messages import (
     rent,
     report,
     request,
+    script,
     trace,
     verbs,
     web,
@@ -59,6 +60,7 @@ TEXTS: dict[str, str] = {
         report,
         cli,
         comfy,
+        script,
         web,
     )
     for code, text in room.TEXTS.items()
