@@ -26,6 +26,7 @@ from cardfit.messages import say
 from cardfit.quality.verbs import codecs, compare, export
 from cardfit.request import Request, Settings
 from cardfit.request.read import read_plan_file
+from cardfit.script.reader import read
 from cardfit.units import GIB, MIB
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from cardfit.plan.vary import Vary
     from cardfit.request.budget import Budget
     from cardfit.request.mix import RequestsFile
+    from cardfit.script.planning import ScriptPlan
+    from cardfit.script.result import ScriptReading
 
 __all__ = [
     "add_model",
@@ -59,10 +62,12 @@ __all__ = [
     "largest",
     "near_misses",
     "probe",
+    "read",
     "readme",
     "record",
     "rent",
     "run",
+    "script_plan",
     "sweep",
     "together",
     "verify_readme",
@@ -215,6 +220,18 @@ def comfy_plan(
     if isinstance(workflow, Path):
         workflow = comfy_read(workflow, answers, image=image, models=models)
     return plan_workflow(workflow, api.plan, **more)
+
+
+def script_plan(script: Path | ScriptReading, **more: Any) -> ScriptPlan:
+    """Every request of a diffusers script over the cards, as the script runs it.
+
+    ``more`` goes to `plan`. Raises as `read` and `plan` do.
+    """
+    from cardfit.script.planning import plan_script
+    from cardfit.script.reader import read_script
+
+    found = read_script(script) if isinstance(script, Path) else script
+    return plan_script(found, api.plan, **more)
 
 
 def check(

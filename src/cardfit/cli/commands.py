@@ -12,7 +12,6 @@ from cyclopts import Parameter
 
 from cardfit.cli import typed
 from cardfit.cli.cards import list_cards
-from cardfit.cli.comfy_plan import is_workflow, plan_file
 from cardfit.cli.flags import (
     As,
     Os,
@@ -25,7 +24,8 @@ from cardfit.cli.flags import (
     target_bytes,
 )
 from cardfit.cli.offers import update_offers
-from cardfit.cli.sequence import Asked, one_question, refuse, refuse_flags
+from cardfit.cli.read import is_file_to_read, plan_read_file
+from cardfit.cli.sequence import Asked, one_question, refuse
 from cardfit.cli.sequence import run as run_file
 from cardfit.cli.session import NO_SESSION, SessionFlags, named, session_from
 from cardfit.errors import BadFile, BadRequest
@@ -137,12 +137,10 @@ def plan(
         other |= {"--offers-file": offers_file, "--target": target, "--lock": lock}
         what = Asked(requests, sequence, settings, names, cards_file, check_, json, other)
         return run_file(what, request, **more)
-    if is_workflow(single):
+    if is_file_to_read(single):
         refuse({"--save": save, f"--as {as_}": as_, "--near-misses": near_misses}, single)
-        refuse_flags(single, request, settings)
-        return plan_file(
-            Path(single), names, check=check_, every=all_, json=json, cards_file=cards_file, **more
-        )
+        shown: dict[str, Any] = {"check": check_, "every": all_, "json": json, **more}
+        return plan_read_file(single, names, (request, settings), cards_file=cards_file, **shown)
     wanted, knobs = asked(single, request, settings)
     with out.progress(quiet=json) as progress:
         more |= {"cards_file": cards_file, "progress": progress}

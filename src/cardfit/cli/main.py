@@ -45,6 +45,7 @@ COMMANDS: dict[str, str] = {
     "export": f"{_ROOM}.export:export",
     "codecs": f"{_ROOM}.codecs:codecs",
     "comfy": f"{_ROOM}.comfy:comfy",
+    "read": f"{_ROOM}.read:read",
     "report": f"{_ROOM}.report:report",
     "site": f"{_ROOM}.site:site",
     "serve": f"{_ROOM}.serve:serve",

@@ -36,6 +36,7 @@ from cardfit.messages import (
     rent,
     report,
     request,
+    script,
     trace,
     verbs,
     web,
@@ -63,6 +64,7 @@ TEXTS: dict[str, str] = {
         report,
         cli,
         comfy,
+        script,
         web,
     )
     for code, text in room.TEXTS.items()
