@@ -14,6 +14,7 @@ from typing import Any
 from cardfit.errors import UnknownModel
 from cardfit.library.load import load
 from cardfit.library.models import Model
+from cardfit.library.sources import indoors
 from cardfit.script.known import Known
 from cardfit.script.values import LOADERS, Open, Thing, is_plain
 
@@ -112,7 +113,8 @@ def entry_of(repo: str | None, known: Known) -> Model | None:
     for name in (repo, known.kin.get(repo.lower())):
         try:
             if name is not None:
-                return load(name)
+                with indoors():  # a script's words open no path and ask no hub
+                    return load(name)
         except UnknownModel:
             continue
     return None
