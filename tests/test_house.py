@@ -41,6 +41,7 @@ def test_the_public_names_are_exactly_these():
         "Request",
         "Settings",
         "accuracy",
+        "assign",
         "autopsy",
         "calibrate",
         "cards",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cardfit.plan.answer import Answer
     from cardfit.request import Request, Settings
     from cardfit.verbs import (
+        assign,
         calibrate,
         check,
         choose,
@@ -50,6 +51,7 @@ __all__ = [
     "Request",
     "Settings",
     "accuracy",
+    "assign",
     "autopsy",
     "calibrate",
     "cards",
@@ -84,6 +86,7 @@ __all__ = [
 ]
 
 _VERBS = (
+    "assign",
     "calibrate",
     "check",
     "choose",

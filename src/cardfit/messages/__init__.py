@@ -16,6 +16,7 @@ from pathlib import Path
 
 from cardfit.messages import (
     accuracy,
+    assign,
     autopsy,
     cards,
     cli,
@@ -54,6 +55,7 @@ TEXTS: dict[str, str] = {
         media,
         quality,
         rent,
+        assign,
         comfy_server,
         verbs,
         report,
