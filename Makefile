@@ -6,11 +6,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 TORCH := torch
 
 .DEFAULT_GOAL := help
-.PHONY: help plan test setup check format atlas accuracy calibrate-published clean
+.PHONY: help plan test test-all setup check format atlas accuracy calibrate-published clean
 
 help:
 	@echo "make plan    install what a plan needs and plan one video model over every card"
 	@echo "make test    install the rest and run every check"
+	@echo "make test-all  the same, and the SkyPilot tasks against SkyPilot's own parser"
 	@echo "make setup   install everything for development"
 	@echo "make format  lay the code out"
 	@echo "make atlas [MODELS='flux.1-dev ...']"
@@ -25,6 +26,9 @@ plan: $(VENV)/base.stamp
 	@$(BIN)/cardfit plan wan2.1-t2v-14b --width 1280 --height 720 --num-frames 81
 
 test: $(VENV)/dev.stamp check
+
+test-all: test
+	$(BIN)/python scripts/check_skypilot.py
 
 setup: $(VENV)/dev.stamp
 

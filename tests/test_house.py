@@ -42,6 +42,7 @@ def test_the_public_names_are_exactly_these():
         "Settings",
         "accuracy",
         "add_model",
+        "assign",
         "autopsy",
         "calibrate",
         "cards",

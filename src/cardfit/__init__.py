@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cardfit.request import Request, Settings
     from cardfit.verbs import (
         add_model,
+        assign,
         calibrate,
         check,
         choose,
@@ -58,6 +59,7 @@ __all__ = [
     "Settings",
     "accuracy",
     "add_model",
+    "assign",
     "autopsy",
     "calibrate",
     "cards",
@@ -99,6 +101,7 @@ __all__ = [
 
 _VERBS = (
     "add_model",
+    "assign",
     "calibrate",
     "check",
     "choose",

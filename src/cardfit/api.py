@@ -114,7 +114,7 @@ def plan(
     or card, a size the model cannot make, a file that cannot be read, or ``here`` where there is
     no card and none was named; MissingExtra when a dry run is needed and torch or diffusers is not installed.
     """
-    return _asked(
+    return ask(
         make,
         request,
         settings,
@@ -143,10 +143,10 @@ def front(request: Request | str, settings: Settings | None = None, **more: Any)
     """
     from cardfit.plan.front import make_front
 
-    return _asked(make_front, request, settings, **more)
+    return ask(make_front, request, settings, **more)
 
 
-def _asked(
+def ask(
     answer: Callable[..., _Answered],
     request: Request | str,
     settings: Settings | None,

@@ -30,8 +30,12 @@ from cardfit.script.reader import read
 from cardfit.units import GIB, MIB
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from cardfit.comfy.planning import WorkflowPlan
     from cardfit.comfy.result import Reading
+    from cardfit.fleet.result import Assignment
+    from cardfit.fleet.shots import ShotsFile
     from cardfit.plan.added import Added
     from cardfit.plan.answer import Answer, CardRow, Seconds
     from cardfit.plan.check import Check
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_model",
+    "assign",
     "calibrate",
     "check",
     "choose",
@@ -183,6 +188,58 @@ def together(
         within = _said(progress, "together-progress", at=at + 1, count=len(found.requests))
         answers.append(api.plan(each.request, found.settings, progress=within, **more))
     return made(answers, [each.count for each in found.requests])
+
+
+def assign(
+    shots: ShotsFile | Path,
+    machines: Path,
+    *,
+    start: datetime | None = None,
+    allow_tight: bool = False,
+    lossless: bool = False,
+    cards_file: Path | None = None,
+    offers_file: Path | None = None,
+    progress: Progress | None = None,
+) -> Assignment:
+    """Which shot runs on which machine of a farm, in which settings, when each is done, what has no place.
+
+    ``start`` is when work may begin, on this machine's clock: now when left out. ``allow_tight`` lets shots go where
+    they are likely inside, ``lossless`` refuses settings that cost the picture something. Raises as `plan` does, and
+    BadFile and BadRequest for files that cannot be read.
+    """
+    from datetime import datetime
+
+    from cardfit import __version__
+    from cardfit.cards import load as load_cards
+    from cardfit.fleet.assign import Rules, make_assignment
+    from cardfit.fleet.farm import kinds_for_rent, read_farm
+    from cardfit.fleet.options import Options
+    from cardfit.fleet.shots import read_shots
+    from cardfit.offers import load as load_offers
+
+    def ask(maker: Callable[..., Options], one: Request, given: Settings, **which: int) -> Options:
+        told = _said(progress, "assign-progress", **which)
+        return api.ask(
+            maker,
+            one,
+            given,
+            cards=(),
+            cards_file=cards_file,
+            offers_file=offers_file,
+            progress=told,
+        )
+
+    catalog = load_cards(cards_file)
+    begin = start or datetime.now().replace(second=0, microsecond=0)
+    return make_assignment(
+        read_shots(shots) if isinstance(shots, Path) else shots,
+        read_farm(machines, catalog, begin),
+        kinds_for_rent(catalog, load_offers(offers_file, cards=catalog)),
+        ask,
+        start=begin,
+        rules=Rules(allow_tight, lossless),
+        versions={"cardfit": __version__},
+    )
 
 
 def comfy_read(

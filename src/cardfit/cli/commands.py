@@ -89,6 +89,8 @@ def plan(
 
     cardfit plan flux.1-dev --card rtx-4090 --dtype bf16 --as code
 
+    cardfit plan flux.1-dev --as skypilot > flux.yaml
+
     cardfit plan wan2.1-t2v-14b --card l4 --ram 64GB --check
 
     cardfit plan flux.1-dev --target "24 GiB"
@@ -167,6 +169,10 @@ def _show(answer: Answer, *, every: bool, as_: As | None, json: bool) -> None:
         out.write(line.line(answer, style, _recommended(answer)))
     elif as_ == "code":
         out.write(_code(answer))
+    elif as_ in ("skypilot", "ssh"):
+        from cardfit.report import remote
+
+        out.write(remote.skypilot(answer) if as_ == "skypilot" else remote.ssh(answer))
     else:
         dtypes, command = _recommended(answer), typed.again()
         out.write(page.lines(answer, style, every=every, command=command, recommended=dtypes))

@@ -336,4 +336,4 @@ def outputs_per_month(text: str | None) -> float | None:
 
 
 Os = Literal["linux", "windows"]
-As = Literal["code", "line"]
+As = Literal["code", "line", "skypilot", "ssh"]

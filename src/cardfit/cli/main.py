@@ -38,6 +38,7 @@ COMMANDS: dict[str, str] = {
     "accuracy": f"{_ROOM}.accuracy:accuracy",
     "autopsy": f"{_ROOM}.autopsy:autopsy",
     "check": f"{_ROOM}.check:check",
+    "assign": f"{_ROOM}.assign:assign",
     "diff": f"{_ROOM}.diff:diff",
     "readme": f"{_ROOM}.readme:readme",
     "compare": f"{_ROOM}.compare:compare",

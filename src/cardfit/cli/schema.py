@@ -28,6 +28,9 @@ MODELS: dict[str, str] = {
     "front": "cardfit.plan.front:Front",
     "budget": "cardfit.request.budget:Budget",
     "check": "cardfit.plan.check:Check",
+    "shots": "cardfit.fleet.shots:ShotsFile",
+    "farm": "cardfit.fleet.farm:FarmFile",
+    "assign": "cardfit.fleet.result:Assignment",
     "diff": "cardfit.plan.diff:Diff",
     "readme": "cardfit.plan.readme:Readme",
     "added": "cardfit.plan.added:Added",
@@ -50,7 +53,9 @@ MODELS: dict[str, str] = {
     "servercheck": "cardfit.comfy.check:Checked",
     "inventory": "cardfit.comfy.inventory:Inventory",
 }
-READ = frozenset({"planfile", "requests", "budget", "sweepfile", "request", "settings"})
+READ = frozenset(
+    {"planfile", "requests", "budget", "shots", "farm", "sweepfile", "request", "settings"}
+)
 
 
 def schema(
@@ -71,6 +76,9 @@ def schema(
             "front",
             "budget",
             "check",
+            "shots",
+            "farm",
+            "assign",
             "diff",
             "readme",
             "added",
@@ -97,7 +105,7 @@ def schema(
     ] = "planfile",
     /,
 ) -> int:
-    """The JSON Schema of what cardfit reads (planfile, requests, budget, sweepfile, request, settings) or prints.
+    """The JSON Schema of what cardfit reads (planfile, requests, budget, shots, farm, sweepfile ...) or prints.
 
     Try:
 

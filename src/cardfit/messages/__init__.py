@@ -20,6 +20,7 @@ from typing import Any
 
 from cardfit.messages import (
     accuracy,
+    assign,
     autopsy,
     cards,
     cli,
@@ -59,6 +60,7 @@ TEXTS: dict[str, str] = {
         media,
         quality,
         rent,
+        assign,
         comfy_server,
         verbs,
         report,

@@ -46,7 +46,10 @@ TEXTS: dict[str, str] = {
     "help-check": N_("exit with 1 when nothing that was asked fits"),
     "help-save": N_("write the request and the chosen settings to a YAML file"),
     "help-force": N_("write over a file that exists"),
-    "help-as": N_("code: the diffusers lines; line: one line to share"),
+    "help-as": N_(
+        "code: the diffusers lines; line: one line to share; skypilot: a task that measures a sample; ssh: the same "
+        "as a script for a host of your own"
+    ),
     "help-all": N_("show every card"),
     "help-json": N_("print JSON"),
     "help-model": N_(

@@ -22,11 +22,18 @@ if TYPE_CHECKING:
 
 
 def timer(
-    entry: Model, estimates: Estimates, catalog: Mapping[str, Card], probed: Probed | None = None
+    entry: Model,
+    estimates: Estimates,
+    catalog: Mapping[str, Card],
+    probed: Probed | None = None,
+    work: dict[int, Totals] | None = None,
 ) -> Timer:
-    """Seconds of one run; None for a card that the catalog does not hold, or where nothing was counted."""
+    """Seconds of one run; None for a card that the catalog does not hold, or where nothing was counted.
+
+    ``work`` is shared by the clocks of several machines, so that each trace is summed once for all.
+    """
     head_dim = head_dim_of(entry)
-    work: dict[int, Totals] = {}
+    work = {} if work is None else work
     links = {} if probed is None else probed.links
     host = None if probed is None else probed.host
 

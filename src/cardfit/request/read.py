@@ -62,20 +62,21 @@ def _plan_file(path: Path, text: str) -> PlanFile:
     return validate_fields(PlanFile, fields, path, lines)
 
 
-def read_fields(path: Path) -> tuple[Any, Lines]:
+def read_fields(path: Path, *, dates: bool = False) -> tuple[Any, Lines]:
     """The plain value in the YAML file at ``path``, None for an empty one, and the line of every field in it.
 
+    With ``dates`` what YAML takes for a date or a time is one.
     Raises BadFile when the file cannot be read as YAML of plain values.
     """
-    return _fields_of(path, read_text(path))
+    return _fields_of(path, read_text(path), dates=dates)
 
 
-def _fields_of(path: Path, text: str) -> tuple[Any, Lines]:
+def _fields_of(path: Path, text: str, *, dates: bool = False) -> tuple[Any, Lines]:
     node = _compose(path, text)
     lines: Lines = {}
     if node is None:
         return None, lines
-    _walk(path, node, (), lines, _Budget())
+    _walk(path, node, (), lines, _Budget(_PLAIN_TAGS | _TIME_TAGS if dates else _PLAIN_TAGS))
     return _construct(path, node), lines
 
 
@@ -155,8 +156,9 @@ def validate(kind: type[_AnyModel], fields: Mapping[str, Any]) -> _AnyModel:
 class _Budget:
     """Counts YAML nodes, an alias each time it is used, so that a small file cannot unfold into a large one."""
 
-    def __init__(self) -> None:
+    def __init__(self, tags: frozenset[str]) -> None:
         self.nodes = 0
+        self.tags = tags  # that a value may have
 
 
 class _Where:
@@ -246,7 +248,7 @@ def _walk(
         raise BadFile("planfile-unfolds", path=str(path), limit=MAX_NODES)
     if len(location) > MAX_DEPTH:
         raise BadFile("planfile-too-deep", path=str(path), limit=MAX_DEPTH)
-    if node.tag not in _PLAIN_TAGS:
+    if node.tag not in budget.tags:
         raise BadFile("planfile-object-tag", path=str(path), line=line, tag=node.tag)
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
@@ -269,6 +271,7 @@ def _walk(
 _PLAIN_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "str", "int", "float", "bool", "null")
 )
+_TIME_TAGS = frozenset({"tag:yaml.org,2002:timestamp"})
 _KEY_TAGS = frozenset({"tag:yaml.org,2002:str"})
 
 

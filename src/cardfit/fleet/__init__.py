@@ -1,0 +1,1 @@
+"""Many cards at once: shots laid over the machines of a farm, tasks for SkyPilot."""
