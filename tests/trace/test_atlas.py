@@ -348,3 +348,20 @@ def test_a_damaged_file_is_an_error_that_names_it_and_the_way_out(tmp_path, monk
         read.book_of.cache_clear()
     assert "flux.1-dev.xz" in str(caught.value)
     assert "make atlas" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "held"),
+    [({"*": "bfloat16"}, True), ({"vae": "bfloat16"}, True), ({"vae": "float32"}, False)],
+)
+def test_the_recommended_dtypes_said_aloud_are_held_as_well(dtype, held):
+    model = load("flux.1-dev")
+    exact = resolve(model, Request(model=model.id))[0]
+    settings = PLAIN.model_copy(update={"dtype": dtype})
+    found = atlas.find(model, exact, settings)
+    assert isinstance(found, Trace) is held
+    if held:
+        assert found.settings == settings
+        assert found.timeline == atlas.find(model, exact, PLAIN).timeline
+    else:
+        assert found == Gap("dtype")

@@ -7,6 +7,8 @@ holds where it was seen; between the points looked at sizes are exact, outside o
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cardfit.library.models import Model
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace.atlas.compose import Gap, added, bounds, compose, gap
@@ -24,7 +26,19 @@ def find(model: Model, request: ExactRequest, settings: Settings) -> Trace | Gap
     book = book_of(model.id)
     if book is None or book["entry"] != entry_hash_of(model):
         return Gap("model")
-    return compose(book, request, settings)
+    found = compose(book, request, _left_open(model, settings))
+    return replace(found, settings=settings) if isinstance(found, Trace) else found
+
+
+def _left_open(model: Model, settings: Settings) -> Settings:
+    """``settings`` without dtypes where those given are the recommended ones that the atlas holds."""
+    given = settings.dtype
+    same = all(
+        given.get(name, given.get("*", part.recommended_dtype)) == part.recommended_dtype
+        for name, part in model.components.items()
+        if part.counted
+    )
+    return settings.model_copy(update={"dtype": {}}) if given and same else settings
 
 
 def versions_of(model: Model) -> dict[str, str]:
@@ -56,7 +70,7 @@ def outside(model: Model, request: ExactRequest, settings: Settings) -> str | No
     book = book_of(model.id)
     if book is None or book["entry"] != entry_hash_of(model):
         return "model"
-    return gap(book, request, settings)
+    return gap(book, request, _left_open(model, settings))
 
 
 def entry_hash_of(model: Model) -> str:
