@@ -60,6 +60,8 @@ def calibrate(
 
 
 def _why_not(record: Record) -> str | None:
+    if record.fake:
+        return "fake"
     if not record.ok:
         return "not-ok"
     if record.machine.card is None:

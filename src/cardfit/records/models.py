@@ -17,6 +17,7 @@ from cardfit.request import ExactRequest, Settings
 
 VERSION = 2  # raised with every change that an older cardfit could not read
 SCHEMA = "cardfit.record"
+FAKE = "fake"  # the device on which nothing runs (`cardfit.measure.fake`)
 
 OutcomeKind = Literal["ok", "oom", "host_oom", "error", "timeout", "interrupted"]
 PhaseName = Literal["load", "first", "steady", "memory", "resume", "own"]
@@ -244,6 +245,11 @@ class Record(_Frozen):
     cell: Annotated[str | None, Field(description="key of the sweep's cell")] = None
     resumed: Annotated[str | None, Field(description="record whose latents were decoded")] = None
     notes: tuple[Reason, ...] = ()
+
+    @property
+    def fake(self) -> bool:
+        """Whether nothing ran: the figures of the device ``fake`` are made up, and nobody may learn from them."""
+        return self.device == FAKE or self.device.startswith(f"{FAKE}:")
 
     @property
     def ok(self) -> bool:
