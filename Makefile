@@ -14,7 +14,7 @@ help:
 	@echo "make test-all  the same, and the SkyPilot tasks against SkyPilot's own parser"
 	@echo "make setup   install everything for development"
 	@echo "make format  lay the code out"
-	@echo "make atlas [MODELS='flux.1-dev ...']"
+	@echo "make atlas [MODELS='flux.1-dev ...'] [RAY=local|auto|HOST:PORT]"
 	@echo "             trace the library at many points and write the shipped traces"
 	@echo "make accuracy [VERSIONS='0.30.3 0.32.2']"
 	@echo "             score the published rows; with VERSIONS, those of that time with older diffusers first"
@@ -37,7 +37,7 @@ check:
 	$(BIN)/ruff check .
 	$(BIN)/mypy src
 	$(BIN)/lint-imports
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .
@@ -50,7 +50,7 @@ accuracy: $(VENV)/dev.stamp $(VERSIONS:%=older-%)
 
 # The shipped traces, anew where the library or the versions have changed; goes on where it was interrupted.
 atlas: $(VENV)/dev.stamp
-	$(BIN)/python scripts/atlas/build.py --usual $(MODELS)
+	$(BIN)/python scripts/atlas/build.py --usual $(MODELS) $(if $(RAY),--ray $(RAY))
 	$(BIN)/python scripts/atlas/build.py --more $(MODELS)
 
 # What cards reach of their peak, fitted to published times; writes the factors and docs/times.md.

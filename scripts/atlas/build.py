@@ -1,10 +1,11 @@
 """Build the atlas: one file a model, with every task, guidance on and off, and the VAE's settings.
 
-    python scripts/atlas/build.py [MODEL ...] [--to FOLDER] [--jobs 2] [--again]
+    python scripts/atlas/build.py [MODEL ...] [--to FOLDER] [--jobs 2] [--again] [--ray ADDRESS]
     python scripts/atlas/build.py --more [MODEL ...]
 
 Files that are there already and were made from the same entry and versions are left alone, so a build that was
-interrupted goes on where it stood. The same versions give the same bytes.
+interrupted goes on where it stood. The same versions give the same bytes. With ``--ray`` each model is a task on the
+nodes of a cluster, and its files come back from there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -21,8 +24,12 @@ from making import ModelBuild
 from write import save
 
 from cardfit.errors import CardfitError
+from cardfit.fleet.cluster import Needs, joined
+from cardfit.fleet.tasks import each
 from cardfit.library import all_models, load
 from cardfit.library.models import Model
+from cardfit.records.files import put
+from cardfit.records.models import Reason
 from cardfit.trace import recorder
 from cardfit.trace.atlas.read import FOLDER, entry_hash, read_file
 from cardfit.trace.cache import versions
@@ -88,11 +95,61 @@ def _current(path: Path, model: Model) -> bool:
     return bool(book["entry"] == entry_hash(model) and book["versions"] == versions())
 
 
+def away(name: str, usual: bool, points: bool) -> tuple[str, dict[str, bytes]]:
+    """Build one model's files on a node: what happened, and the files, the main one last."""
+    with tempfile.TemporaryDirectory() as folder:
+        to = Path(folder)
+        _, what = build(name, to, True, usual, points)
+        paths = sorted(to.rglob("*.xz"), key=lambda path: (path.parent == to, path.name))
+        return what, {path.relative_to(to).as_posix(): path.read_bytes() for path in paths}
+
+
+def on_nodes(names: Sequence[str], asked: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Build on a cluster; the files land here as they come."""
+    wanted = []
+    for name in names:
+        model = load(name)
+        path = asked.to / f"{model.id}.xz"
+        if not asked.again and path.exists() and _current(path, model):
+            yield name, "kept"
+        else:
+            wanted.append(name)
+    if not wanted:
+        return
+    with joined(asked.ray, note=lambda note: print(note.text, file=sys.stderr)) as cluster:
+        for script in ("fit", "making", "parts", "points", "session", "split", "survey", "write"):
+            # nodes have cardfit, not its scripts: these travel
+            cluster.ray.cloudpickle.register_pickle_by_value(sys.modules[script])
+        work = partial(away, usual=asked.usual, points=asked.points)
+        for name, found in each(cluster, work, {Needs(): iter(wanted)}, fresh=True):
+            if isinstance(found, Reason):
+                yield name, found.text
+                continue
+            what, made = found
+            for path, content in made.items():
+                put(asked.to / path, content)
+            yield name, what
+
+
+def at_home(names: Sequence[str], asked: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Build, or with ``--more`` extend, in processes of this machine."""
+    work: Callable[[str], tuple[str, str]] = partial(
+        build, to=asked.to, again=asked.again, usual=asked.usual, points=asked.points
+    )
+    if asked.more:
+        work = partial(extend, to=asked.to)
+    with multiprocessing.get_context("spawn").Pool(asked.jobs, maxtasksperchild=1) as pool:
+        yield from pool.imap_unordered(work, names)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*")
     parser.add_argument("--to", type=Path, default=FOLDER)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--ray", help="local, auto or HOST:PORT: build on the nodes of a Ray cluster"
+    )
     parser.add_argument("--again", action="store_true")
     parser.add_argument(
         "--usual", action="store_true", help="the first task at its usual guidance only"
@@ -109,15 +166,11 @@ def main() -> None:
     asked.to.mkdir(parents=True, exist_ok=True)
     names = asked.models or [m.id for m in all_models() if m.pipeline_in_diffusers]
     started = time.monotonic()
-    work = partial(build, to=asked.to, again=asked.again, usual=asked.usual, points=asked.points)
-    if asked.more:
-        work = partial(extend, to=asked.to)
-    with multiprocessing.get_context("spawn").Pool(asked.jobs, maxtasksperchild=1) as pool:
-        for done, (name, what) in enumerate(pool.imap_unordered(work, names), 1):
-            print(
-                f"[{done}/{len(names)} {time.monotonic() - started:.0f} s] {name}: {what}",
-                flush=True,
-            )
+    built = on_nodes(names, asked) if asked.ray and not asked.more else at_home(names, asked)
+    for done, (name, what) in enumerate(built, 1):
+        print(
+            f"[{done}/{len(names)} {time.monotonic() - started:.0f} s] {name}: {what}", flush=True
+        )
     total = sum(p.stat().st_size for p in asked.to.rglob("*.xz"))
     print(f"{total / 1e6:.2f} MB in {asked.to}", file=sys.stderr)
 

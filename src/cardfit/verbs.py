@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from cardfit import api
 from cardfit.cards.usable import CONTEXT_HIGH_BYTES
 from cardfit.errors import BadRequest
+from cardfit.fleet.sweeping import sweep
 from cardfit.library.rules import resolve
 from cardfit.measure.calibrate import calibrate
 from cardfit.measure.choosing import choose
 from cardfit.measure.decode import decode
 from cardfit.measure.probing import probe
-from cardfit.measure.sweeping import sweep
 from cardfit.measure.verbs import record, run
 from cardfit.messages import say
 from cardfit.quality.verbs import codecs, compare, export

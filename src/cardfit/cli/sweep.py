@@ -35,6 +35,9 @@ def sweep(
     reference: Annotated[str | None, Parameter(help=say("help-sweep-reference"))] = None,
     min_ssim: Annotated[float | None, Parameter(help=say("help-choose-min-ssim"))] = None,
     max_seam: Annotated[float | None, Parameter(help=say("help-choose-max-seam"))] = None,
+    ray: Annotated[str | None, Parameter(help=say("help-sweep-ray"))] = None,
+    in_flight: Annotated[int | None, Parameter(help=say("help-sweep-in-flight"))] = None,
+    card: Annotated[list[str] | None, Parameter(help=say("help-sweep-card"), negative=())] = None,
     chart: Annotated[Path | None, Parameter(help=say("help-sweep-chart"))] = None,
     store: Annotated[str | None, Parameter(help=say("help-store"))] = None,
     json: Annotated[bool, Parameter(name="--json", help=say("help-json"), negative=())] = False,
@@ -50,6 +53,10 @@ def sweep(
     cardfit sweep flux.1-dev --over vae_tiling=false,true --reference vae_tiling=false --min-ssim 0.97
 
     cardfit sweep wan2.1-t2v-14b --auto --timeout 1800
+
+    cardfit sweep sweep.yaml --ray auto --card rtx-4090 --card l40s
+
+    cardfit sweep flux.1-dev --over seed=1,2,3,4 --ray local --device fake
     """
     from cardfit import verbs
     from cardfit.measure.choose import Limits
@@ -57,7 +64,7 @@ def sweep(
     from cardfit.measure.sweep_file import SweepFile
     from cardfit.report import drawn, dump, out
     from cardfit.report import sweep as page
-    from cardfit.report.live import Live
+    from cardfit.report.live import Live, LiveFleet
 
     if chart is not None and chart.suffix.lower() not in drawn.ENDINGS:
         raise BadRequest("rent-bad-chart", asked=str(chart))
@@ -69,7 +76,12 @@ def sweep(
     file = _asked(model, request, settings)
     if isinstance(file, SweepFile) and not (axes or file.sweep or auto):
         raise BadRequest("sweep-nothing")
+
+    def remark(text: str) -> None:
+        out.remarks([text])
+
     with out.progress(quiet=json) as progress:
+        live = LiveFleet(progress)
         found = verbs.sweep(
             file,
             axes=axes,
@@ -83,9 +95,15 @@ def sweep(
             store=store,
             reference=reference,
             progress=progress,
-            watcher=Live(
-                progress, lambda text: out.remarks([text]), usable_bytes=usable_bytes(device)
-            ),
+            watcher=None
+            if ray is not None
+            else Live(progress, remark, usable_bytes=usable_bytes(device)),
+            ray=ray,
+            in_flight=in_flight,
+            cards=tuple(card or ()),
+            said=live.said,
+            watch=None if progress is None else live.watch,
+            note=lambda note: remark(note.text),
         )
     out.write(dump.one(found) if json else page.lines(found, out.style_of(), limits))
     if chart is not None:

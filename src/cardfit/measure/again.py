@@ -12,6 +12,7 @@ from pathlib import Path
 from cardfit.errors import BadFile, BadRequest
 from cardfit.library.load import load
 from cardfit.library.rules import settings_allowed
+from cardfit.measure import fake
 from cardfit.measure.folder import with_folder
 from cardfit.measure.here import here
 from cardfit.measure.hub import located
@@ -116,8 +117,9 @@ def kept(
     job: Job, record: Record, keeper: Keeper, timeout_s: float | None, watcher: Watcher | None
 ) -> Record:
     """Run ``job`` and keep it; what the child refuses leaves nothing behind."""
+    runs = fake.run if fake.is_fake(job.device) else run_job
     try:
-        return run_job(job, record, keeper, timeout_s=timeout_s, watcher=watcher)
+        return runs(job, record, keeper, timeout_s=timeout_s, watcher=watcher)
     except BadRequest:
         files.remove(record.id)  # nothing ran
         if keeper.store is not None:
@@ -133,6 +135,8 @@ def check(repeats: int, timeout_s: float | None, device: str) -> None:
         raise BadRequest("run-bad-repeats", repeats=repeats)
     if timeout_s is not None and timeout_s <= 0:
         raise BadRequest("run-bad-timeout", seconds=timeout_s)
+    if fake.is_fake(device):
+        return
     number = device.removeprefix("cuda").removeprefix(":")
     if device not in ("auto", "cpu", "cuda") and not (
         device.startswith("cuda:") and number.isdigit()

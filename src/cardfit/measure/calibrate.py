@@ -76,6 +76,8 @@ def _learnt(records: Iterable[Record]) -> Calibration:
 
 
 def _why_not(record: Record) -> str | None:
+    if record.fake:
+        return "fake"
     if not record.ok:
         return "not-ok"
     if record.machine.card is None:

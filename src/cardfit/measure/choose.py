@@ -129,6 +129,10 @@ def choose(
     that passed: least memory, least cost of an output, or least time. Raises BadRequest for records of several
     requests, none, or figures that cannot be meant.
     """
+    real = tuple(record for record in records if not record.fake)
+    if records and not real:
+        raise BadRequest("choose-only-fake", count=len(records))
+    records = real
     _check(records, headroom, demand_per_hour)
     limits.check()
     groups: dict[tuple[str, str], list[Record]] = {}

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardfit.cards import Card, usable
+from cardfit.cards import Card, find, usable
 from cardfit.cards import detect as detecting
+from cardfit.cards import load as load_cards
 from cardfit.errors import BadRequest, MissingExtra
-from cardfit.records.models import Machine
+from cardfit.records.models import FAKE, Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,20 @@ class Here:
 
 
 def here(device: str = "auto", *, nvml: Any = None, folder: Path = Path()) -> Here:
-    """This machine, with the card that ``device`` names (``auto``: the first); none for ``cpu``."""
+    """This machine, with the card that ``device`` names (``auto``: the first); none for ``cpu``.
+
+    ``fake:CARD`` is a card of the catalog that is not here: the machine has none, and as much of it as that card.
+    Raises UnknownCard.
+    """
+    if device.partition(":")[0] == FAKE:
+        return pretended(device.partition(":")[2] or None)
     found = None
     if device != "cpu":
         try:
             found = detecting.here(nvml=nvml, folder=folder)
         except MissingExtra:
             found = None  # without pynvml torch alone knows the card
-    index = 0 if device in ("auto", "cuda") else int(device.partition(":")[2] or 0)
+    index = driver_index(0 if device in ("auto", "cuda") else int(device.partition(":")[2] or 0))
     common: dict[str, Any] = {
         "os": platform.system().lower(),
         "processor": _processor(),
@@ -57,6 +64,23 @@ def here(device: str = "auto", *, nvml: Any = None, folder: Path = Path()) -> He
         link_lanes=on.pcie_lanes,
     )
     return Here(machine, card, _usable(card, on.used_bytes))
+
+
+def pretended(card_id: str | None) -> Here:
+    """A machine somewhere else with the catalog's card; nothing is looked at. Raises UnknownCard."""
+    machine = Machine(os=platform.system().lower())
+    if card_id is None:
+        return Here(machine)
+    card = find(load_cards(), card_id)
+    room = _usable(card, 0)
+    return Here(machine.model_copy(update={"card_memory_bytes": room}), card, room)
+
+
+def driver_index(index: int) -> int:
+    """The driver's number of the card that CUDA numbers ``index``: CUDA_VISIBLE_DEVICES renumbers, NVML does not."""
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    found = shown[index].strip() if index < len(shown) else ""
+    return int(found) if found.isdecimal() else index
 
 
 def usable_bytes(device: str) -> int | None:

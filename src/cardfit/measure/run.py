@@ -24,6 +24,7 @@ from pydantic import ValidationError
 
 from cardfit import errors
 from cardfit.errors import BadRequest, CardfitError
+from cardfit.measure.here import driver_index
 from cardfit.measure.job import Event, Job
 from cardfit.measure.keep import Keeper
 from cardfit.measure.samplers import Target
@@ -139,7 +140,7 @@ class _Run:
         name = self.job.device
         if name == "cpu" or (name == "auto" and self.record.machine.card is None):
             return None
-        return int(name.partition(":")[2] or 0)
+        return driver_index(int(name.partition(":")[2] or 0))
 
     def _follow(self) -> None:
         """Hear the child until it ends, sampling meanwhile."""

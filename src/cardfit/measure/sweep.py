@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cardfit.errors import BadRequest, CardfitError, MissingExtra
+from cardfit.errors import BadRequest, MissingExtra
 from cardfit.measure.samples import headline
 from cardfit.records import files
 from cardfit.records.models import OutcomeKind, Predicted, Quality, Reason, Record
+from cardfit.records.verbs import listed
 from cardfit.request import ExactRequest, Request, Settings
 
 SCHEMA = "cardfit.sweep/1"
@@ -63,6 +65,10 @@ class Sweep(BaseModel):
     rows: tuple[SweepRow, ...]
     ran: Annotated[int, Field(description="cells that ran now")]
     kept: Annotated[int, Field(description="cells that had run before")]
+    cells: Annotated[int, Field(description="combinations in all")] = 0
+    notes: Annotated[
+        tuple[Reason, ...], Field(description="of a cluster: nodes lost, left out")
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +81,26 @@ class Cell:
     values: dict[str, Any]
     key: str
     predicted: Predicted | None
+    notes: tuple[Reason, ...] = ()  # about the prediction
+    card: str | None = None  # where a card was named
 
 
 Run = Callable[[Cell], Record]
 Judge = Callable[[Cell, Record], Record]
+Queues = Mapping[str | None, Iterator[Cell]]
+"""Cells by the card they are for, to be drawn when there is room for one: a draw may leave hopeless ones out."""
+Ended = Generator[tuple[Cell, Record | Reason], None, None]
+"""Cells as they end, each with its record or why it has none."""
+Many = Callable[[Run, Queues], Ended]
+
+
+def in_turn(run: Run, queues: Queues) -> Ended:
+    """Run one cell after the other, here. What a cell refuses (a setting that cannot be turned here) is its reason."""
+    for cell in chain.from_iterable(queues.values()):
+        try:
+            yield cell, run(cell)
+        except BadRequest as error:
+            yield cell, Reason.of("sweep-refused", why=str(error))
 
 
 def sweep_id(model: str, cells: Sequence[Cell]) -> str:
@@ -97,69 +119,106 @@ def sweep(
     cells: Sequence[Cell],
     run: Run,
     *,
+    many: Many = in_turn,
     first: str | None = None,
     judge: Judge = lambda _cell, record: record,
     said: Callable[[Sweep], None] = lambda _state: None,
+    store: str | None = None,
 ) -> Sweep:
     """Run every cell that has no finished record yet. Raises BadRequest where the sweep runs already.
 
-    ``first`` is the key of a cell that runs before the others, as their reference does; ``judge`` is handed every
-    record that ended well and returns it with its quality. ``said`` is called after every cell.
-    What a cell refuses (a setting that cannot be turned here) is its reason.
+    ``many`` calls ``run`` for cells, one after the other here or several elsewhere. ``first`` is the key of a cell
+    that runs before the others, as their reference does; ``judge`` is handed every record that ended well and returns
+    it with its quality. ``said`` is called after every cell. What has a finished record among the files or in
+    ``store`` is not run.
     """
     with _alone(name):
-        before = finished(name)
-        rows: dict[str, SweepRow] = {}
-        failed: list[tuple[Predicted, OutcomeKind]] = []
-        ran = kept = 0
-        for cell in sorted(cells, key=lambda each: (each.key != first, _need(each))):
-            record = before.get(cell.key)
-            if record is not None:
-                kept += 1
-            elif (why := _hopeless(cell, failed)) is not None:
-                rows[cell.key] = _row(cell, None, why)
-                continue
+        going = _Going(name, model, cells, finished(name, store), judge, said)
+        order = sorted(cells, key=_need)
+        for part in (
+            [cell for cell in order if cell.key == first],
+            [cell for cell in order if cell.key != first],
+        ):
+            cards = dict.fromkeys(cell.card for cell in part)
+            queues = {
+                card: going.draw([cell for cell in part if cell.card == card]) for card in cards
+            }
+            with closing(many(run, queues)) as ended:
+                for cell, found in ended:
+                    going.take(cell, found)
+        return going.state()
+
+
+@dataclass
+class _Going:
+    """A sweep as it goes on."""
+
+    name: str
+    model: str
+    cells: Sequence[Cell]
+    before: Mapping[str, Record]
+    judge: Judge
+    said: Callable[[Sweep], None]
+    rows: dict[str, SweepRow] = field(default_factory=dict)
+    failed: list[tuple[Cell, OutcomeKind]] = field(default_factory=list)
+    ran: int = 0
+    kept: int = 0
+
+    def draw(self, cells: Sequence[Cell]) -> Iterator[Cell]:
+        """Those of ``cells`` that are to run, one at a time; the others are settled when it is their turn."""
+        for cell in cells:
+            if (record := self.before.get(cell.key)) is not None:
+                self.kept += 1
+                self._settle(cell, record)
+            elif (why := _hopeless(cell, self.failed)) is not None:
+                self.rows[cell.key] = _row(cell, None, why)
             else:
-                try:
-                    record = run(cell)
-                except CardfitError as error:
-                    if not isinstance(error, BadRequest):
-                        raise
-                    rows[cell.key] = _row(cell, None, Reason.of("sweep-refused", why=str(error)))
-                    continue
-                ran += 1
-            if record.ok:
-                record = judge(cell, record)
-            if cell.predicted is not None and record.outcome.kind in _OVER:
-                failed.append((cell.predicted, record.outcome.kind))
-            rows[cell.key] = _row(cell, record, None)
-            said(_state(name, model, cells, rows, ran, kept))
-        return _state(name, model, cells, rows, ran, kept)
+                yield cell
+
+    def take(self, cell: Cell, found: Record | Reason) -> None:
+        """What became of a cell that was drawn."""
+        if isinstance(found, Reason):
+            self.rows[cell.key] = _row(cell, None, found)
+            return
+        self.ran += 1
+        self._settle(cell, found)
+
+    def _settle(self, cell: Cell, record: Record) -> None:
+        if record.ok:
+            record = self.judge(cell, record)
+        if record.outcome.kind in _OVER:
+            self.failed.append((cell, record.outcome.kind))
+        self.rows[cell.key] = _row(cell, record, None)
+        self.said(self.state())
+
+    def state(self) -> Sweep:
+        """The sweep now."""
+        listed = tuple(self.rows[cell.key] for cell in self.cells if cell.key in self.rows)
+        return Sweep(
+            id=self.name,
+            model=self.model,
+            rows=listed,
+            ran=self.ran,
+            kept=self.kept,
+            cells=len(self.cells),
+        )
 
 
-def finished(name: str) -> dict[str, Record]:
-    """The finished records of the sweep called ``name``, by cell; those that were cut off do not count."""
+def finished(name: str, store: str | None = None) -> dict[str, Record]:
+    """The finished records of the sweep called ``name``, by cell; those that were cut off do not count.
+
+    They are looked for among the files and, where one is named, in ``store``. Raises as `Store` does.
+    """
+    shared = listed(store, sweep=name, unread=[]) if store is not None else ()
     return {
         record.cell: record
-        for record in files.each()
+        for record in (*shared, *files.each())
         if isinstance(record, Record)
         and record.sweep == name
         and record.cell is not None
         and record.finished
         and record.outcome.kind != "interrupted"
     }
-
-
-def _state(
-    name: str,
-    model: str,
-    cells: Sequence[Cell],
-    rows: Mapping[str, SweepRow],
-    ran: int,
-    kept: int,
-) -> Sweep:
-    listed = tuple(rows[cell.key] for cell in cells if cell.key in rows)
-    return Sweep(id=name, model=model, rows=listed, ran=ran, kept=kept)
 
 
 def _row(cell: Cell, record: Record | None, skipped: Reason | None) -> SweepRow:
@@ -193,13 +252,13 @@ def _need(cell: Cell) -> tuple[bool, int]:
     return False, cell.predicted.reserved_bytes
 
 
-def _hopeless(cell: Cell, failed: Sequence[tuple[Predicted, OutcomeKind]]) -> Reason | None:
-    """Why a cell cannot do better than one that failed: it is predicted to need as much of what that lacked."""
-    if cell.predicted is None:
-        return None
+def _hopeless(cell: Cell, failed: Sequence[tuple[Cell, OutcomeKind]]) -> Reason | None:
+    """Why a cell cannot do better than one that failed on the same card: it is predicted to need as much."""
     for other, kind in failed:
+        if cell.predicted is None or other.predicted is None or other.card != cell.card:
+            continue
         what = _OVER[kind]
-        mine, its = getattr(cell.predicted, what), getattr(other, what)
+        mine, its = getattr(cell.predicted, what), getattr(other.predicted, what)
         if mine is not None and its is not None and mine >= its:
             return Reason.of(f"sweep-hopeless-{what.partition('_')[0]}")
     return None

@@ -28,13 +28,15 @@ from cardfit.measure.keep import Keeper
 from cardfit.measure.predicted import predicted
 from cardfit.measure.run import Watcher
 from cardfit.records import files
-from cardfit.records.models import Outcome, Predicted, Reason, Record, Weights
+from cardfit.records.models import FAKE, Outcome, Predicted, Reason, Record, Weights
 from cardfit.request import ExactRequest, Request, Settings
 
 if TYPE_CHECKING:
     from cardfit.measure.runner.own import Recording
 
 Progress = Callable[[str, float | None], None]
+Foretold = tuple[Predicted | None, tuple[Reason, ...]]
+"""What was predicted, and notes about it."""
 _EXTRA = ("torch", "diffusers", "transformers", "accelerate", "peft", "safetensors")
 
 
@@ -56,7 +58,7 @@ def run(
     keep_inputs: bool = False,
     keep_outputs: bool = False,
     store: str | None = None,
-    predict: bool = True,
+    predict: bool | Foretold = True,
     sweep: str | None = None,
     cell: str | None = None,
     progress: Progress | None = None,
@@ -69,8 +71,8 @@ def run(
     under random weights. ``device`` is auto, cpu, cuda or cuda:N.
     ``memory`` adds a repetition under torch's memory profiler (left out: on a CPU, where nothing else counts). Open
     settings stay off. The record is saved after every repetition, whatever becomes of the run; ``outcome`` says what
-    did. ``resume`` names an earlier record instead of a request: its latents are decoded again, ``settings`` of the
-    VAE on top of the earlier ones.
+    did. ``predict`` may be what was predicted already. ``resume`` names an earlier record instead of a request: its
+    latents are decoded again, ``settings`` of the VAE on top of the earlier ones.
     Raises InputError for what cannot be asked, BadFile where the record cannot be kept, MissingExtra without torch.
     """
     check(repeats, timeout_s, device)
@@ -82,9 +84,8 @@ def run(
     chosen = weights or RANDOM
     entry, exact, given, notes, from_ = asked(request, settings or Settings(), chosen, configs)
     machine = here(device)
-    found: Predicted | None = None
-    more: tuple[Reason, ...] = ()
-    if predict:
+    found, more = predict if isinstance(predict, tuple) else (None, ())
+    if predict is True and device != FAKE:
         found, more = predict_run(entry, exact, given, machine, progress)
     record = Record(
         id=files.new_id(),
@@ -166,7 +167,7 @@ def _footage(exact: ExactRequest, video: Path | None) -> Path | None:
 
 def predict_run(
     entry: Model, exact: ExactRequest, given: Settings, machine: Here, progress: Progress | None
-) -> tuple[Predicted | None, tuple[Reason, ...]]:
+) -> Foretold:
     """What the run is predicted to take. Raises MissingExtra without torch where a dry run is needed."""
     try:
         return predicted(entry, exact, given, machine.card, progress=progress)

@@ -107,6 +107,7 @@ TEXTS: dict[str, str] = {
     "decode-worst-seam": N_("{words}: the strongest seam, against the reference"),
     "decode-title": N_("Decodes of the same latents"),
     # outcomes
+    "run-fake": N_("nothing ran: the device is a fake one, and every figure is made up"),
     "run-cut-off": N_("whoever recorded it was stopped before the run had ended"),
     "run-interrupted": N_("interrupted from the keyboard"),
     "run-timed-out": N_("not done after {seconds:g} s, which was its limit"),
@@ -226,6 +227,10 @@ TEXTS: dict[str, str] = {
     "choose-no-records": N_(
         "nothing was measured that matches. Measure it: cardfit run MODEL, or cardfit sweep FILE"
     ),
+    "choose-only-fake": N_(
+        "all {count} records are of the fake device, on which nothing ran. Measure on a real one: cardfit sweep FILE "
+        "--device cuda"
+    ),
     "choose-own-code": N_("records of own code carry no settings to choose among"),
     "choose-several": N_(
         "the records are of {count} different requests. Name size, frames and steps, or one sweep with --sweep"
@@ -286,6 +291,7 @@ TEXTS: dict[str, str] = {
         "cardfit plan uses times of runs and kernels, and contexts, from now on. Remove them: delete calibration.json"
     ),
     "calibrate-left-not-ok": N_("{count} records left out: they did not end well"),
+    "calibrate-left-fake": N_("{count} records left out: of the fake device, on which nothing ran"),
     "calibrate-left-no-card": N_(
         "{count} records left out: on a processor, or on a card nobody knows"
     ),

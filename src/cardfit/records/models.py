@@ -19,6 +19,7 @@ from cardfit.request import ExactRequest, Settings
 VERSION = 3  # raised with every change that an older cardfit could not read
 SCHEMA = "cardfit.record"
 _OF_A_STORE = "run-store-left"
+FAKE = "fake"  # the device on which nothing runs (`cardfit.measure.fake`)
 
 OutcomeKind = Literal["ok", "oom", "host_oom", "error", "timeout", "interrupted"]
 PhaseName = Literal["load", "first", "steady", "memory", "resume", "own"]
@@ -262,6 +263,11 @@ class Record(_Frozen):
         tuple[Origin, ...],
         Field(description="stores it came through, the machine's own first; empty: measured here"),
     ] = ()
+
+    @property
+    def fake(self) -> bool:
+        """Whether nothing ran: the figures of the device ``fake`` are made up, and nobody may learn from them."""
+        return self.device == FAKE or self.device.startswith(f"{FAKE}:")
 
     @property
     def ok(self) -> bool:

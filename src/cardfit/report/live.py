@@ -6,11 +6,13 @@ In: moments from `cardfit.measure.run`. Out: text for the progress line and one 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
+from cardfit.fleet.tasks import State
 from cardfit.measure.ahead import Ahead, ahead
 from cardfit.measure.run import Moment
+from cardfit.measure.sweep import Sweep
 from cardfit.messages import say
 from cardfit.plan.answer import Money
 from cardfit.records.models import Record
@@ -20,6 +22,7 @@ from cardfit.units import gib, human_bytes
 
 _WORTH_S = 60.0  # of denoising still to come, below which nobody walks away
 _CURRENCY = "USD"
+_SHOWN = 2  # runs of a fleet on the one line
 
 
 class Live:
@@ -70,6 +73,27 @@ class Live:
             return None
         steps = moment.step - self._first[1]
         return (now - self._first[2]) / steps if steps > 0 else None
+
+
+class LiveFleet:
+    """Called with what nodes tell of their runs, and with every state of the sweep."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.progress = progress
+        self.done = self.of = 0
+
+    def said(self, found: Sweep) -> None:
+        """A cell has ended."""
+        self.done, self.of = len(found.rows), found.cells
+
+    def watch(self, state: State, runs: Sequence[tuple[str, Moment]]) -> None:
+        """Show it: how many there are of everything, and where the first few runs are."""
+        if self.progress is None:
+            return
+        args = {"done": self.done, "of": self.of or "?", "going": state.going, "nodes": state.nodes}
+        told = [f"{node} {where(moment, None)}" for node, moment in runs[:_SHOWN]]
+        share = self.done / self.of if self.of else None
+        self.progress(" · ".join([say("fleet-progress", args), *told]), share)
 
 
 def where(moment: Moment, step_s: float | None) -> str:
