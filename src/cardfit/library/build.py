@@ -45,25 +45,19 @@ def _class(path: str) -> Any:
     return getattr(importlib.import_module(library), name)
 
 
-def _construct(spec: ComponentSpec) -> torch.nn.Module:
-    kind = _class(spec.class_path)
-    if NETS in spec.config:  # several networks side by side
+def _construct(kind: Any, config: dict[str, Any], config_kind: Any = None) -> torch.nn.Module:
+    if NETS in config:  # several networks side by side
+        nets = [_construct(_class(each["class_path"]), each["config"]) for each in config[NETS]]
         with torch.no_grad():
-            return kind([_construct(_net(spec, net)) for net in spec.config[NETS]])  # type: ignore[no-any-return]
+            return kind(nets)  # type: ignore[no-any-return]
     # a copy: transformers writes defaults into the tables it is given
-    config = copy.deepcopy({k: v for k, v in spec.config.items() if k != "model_type"})
+    config = copy.deepcopy({k: v for k, v in config.items() if k != "model_type"})
     with _ParametersOnMeta(), torch.no_grad():
         if not hasattr(kind, "from_config"):  # a transformers model
-            config_kind = _class(spec.config_class) if spec.config_class else kind.config_class
-            module = kind(config_kind(**config))
+            module = kind((config_kind or kind.config_class)(**config))
         else:
             module = kind.from_config(config)
     return module  # type: ignore[no-any-return]
-
-
-def _net(spec: ComponentSpec, net: dict[str, Any]) -> ComponentSpec:
-    """One of the networks of ``spec``."""
-    return spec.model_copy(update=net)
 
 
 def _kept_in_fp32(module: torch.nn.Module, dtype: torch.dtype) -> Callable[[str], bool]:
@@ -98,12 +92,21 @@ def _slots(
 
 
 def build(spec: ComponentSpec, dtype: str) -> torch.nn.Module:
-    """The module that ``spec`` describes, without weights, as loaded in ``dtype`` ("bfloat16", ...).
+    """The module that ``spec`` describes, without weights, as loaded in ``dtype`` ("bfloat16", ...)."""
+    config_kind = _class(spec.config_class) if spec.config_class else None
+    return build_from(_class(spec.class_path), spec.config, dtype, config_kind)
 
-    Parameters are on the meta device in the dtype they have after loading; buffers hold their real values on CPU.
-    Tied parameters stay tied.
+
+def build_from(
+    kind: Any, config: dict[str, Any], dtype: str, config_kind: Any = None
+) -> torch.nn.Module:
+    """The module of class ``kind`` with ``config``, without weights, as loaded in ``dtype``.
+
+    ``config_kind`` is the config class of a transformers model where it is not the class's own. What ``config`` leaves
+    out is the class's default. Parameters are on the meta device in the dtype they have after loading; buffers hold
+    their real values on CPU. Tied parameters stay tied.
     """
-    module = _construct(spec).eval().requires_grad_(False)
+    module = _construct(kind, config, config_kind).eval().requires_grad_(False)
     target = getattr(torch, dtype)
     keeps = _kept_in_fp32(module, target)
     done: dict[int, torch.nn.Parameter] = {}

@@ -27,6 +27,10 @@ TEXTS: dict[str, str] = {
     "trace-no-size": N_(
         "What {kind} returns has no size in pixels: give height and width, and leave output_type out"
     ),
+    "class-not-built": N_(
+        "{pipeline} cannot be built from its classes' own configs: {reason}. Build the pipeline yourself on the meta "
+        "device and hand it to trace"
+    ),
     "cache-unwritable": N_(
         "The cache folder {folder} cannot be written ({reason}): the answer stands, the next one "
         "traces again. Name another folder in CARDFIT_CACHE."

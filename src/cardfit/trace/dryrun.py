@@ -33,8 +33,11 @@ from cardfit.trace.recorder import Recorder
 from cardfit.trace.stream import Component, Module, Op, Trace
 
 _METHODS = ("forward", "encode", "decode")
-_TEXT_ENCODERS = ("text_encoder", "mllm", "prompt_enhancer")
-_DENOISERS = ("transformer", "unet", "prior")
+_TEXT_ENCODERS = ("text_encoder", "mllm", "prompt_enhancer", "bert", "vision_language_encoder")
+_DENOISERS = (
+    "transformer", "unet", "prior", "decoder", "image_unet", "text_unet", "unconditional_transformer", "controlnet",
+    "super_res", "diffusion_decoder",
+)  # fmt: skip
 _CPU = torch.device("cpu")
 
 
@@ -85,7 +88,8 @@ def describe(name: str, module: torch.nn.Module) -> Component:
 
 def stage_of(name: str, method: str, denoised: bool) -> str:
     """The stage that a call of component ``name`` belongs to."""
-    if name.startswith(("text_encoder", "connectors", "mllm", "prompt_enhancer")):
+    name = name.removeprefix("prior_")  # of the first pipeline of two
+    if name.startswith((*_TEXT_ENCODERS, "connectors")):
         return "encode_prompt"
     if method == "encode" or name.startswith(("image_encoder", "feature_extractor")):
         return "encode_condition"
@@ -334,7 +338,7 @@ class DryRun:
                     for part in ("encoder", "decoder"):
                         if hasattr(module, part):
                             self._wrap_part(name, getattr(module, part), part)
-            if scheduler is not None:
+            if hasattr(scheduler, "step"):
                 stack.enter_context(patch.object(scheduler, "step", self._stepping(scheduler.step)))
             handle = hooks.register_module_forward_pre_hook(self._enter)
             stack.callback(handle.remove)
@@ -343,6 +347,8 @@ class DryRun:
             stack.enter_context(
                 patch.object(torch.nn.Module, "to", self._recasting(torch.nn.Module.to))
             )
+            called = self._reached_into(torch.nn.Module.__call__)
+            stack.enter_context(patch.object(torch.nn.Module, "__call__", called))
             stack.enter_context(patches(self.recorder))
             stack.enter_context(self.recorder)
             yield
@@ -380,6 +386,24 @@ class DryRun:
             return out
 
         module.__dict__[method] = call
+
+    def _reached_into(self, original: Any) -> Any:
+        """A pipeline may call a part of a component past the component: that is a call of the component too."""
+        run = self
+
+        def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            name = None if run.recorder.inside else run.owner.get(id(module))
+            if name is None or module is run.modules[name] or name in run.elsewhere:
+                return original(module, *args, **kwargs)
+            number = list(run.modules).index(name)
+            path = run.recorder.module_index[id(module)][1]
+            run._begin(name, "forward", number)
+            bound = functools.partial(original, module)
+            out = run.recorder.component_call(number, path, run.version[name], bound, args, kwargs)
+            run.recorder.timeline.events.append((Op.OFF, number, 0, 0))
+            return out
+
+        return call
 
     def _run_elsewhere(
         self, name: str, method: str, number: int, original: Any, args: Any, kwargs: Any
@@ -419,7 +443,8 @@ class DryRun:
         @functools.wraps(original)
         def step(*args: Any, **kwargs: Any) -> Any:
             out = original(*args, **kwargs)
-            self.clock = self.clock or args[0]
+            if self.clock is None:  # a scheduler may have a length, and be empty
+                self.clock = args[0]
             if args[0] is not self.clock:
                 return out
             self.step_ends.append(len(self.recorder.timeline.events))

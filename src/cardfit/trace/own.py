@@ -175,7 +175,7 @@ def _check(name: str, module: torch.nn.Module) -> None:
 
 def _sizes(result: Any) -> tuple[int, int, int, int] | None:
     """Batch, frames, height and width of what a pipeline returned; None where that is no picture."""
-    for name in ("images", "frames", "sample"):
+    for name in ("images", "frames", "sample", "prediction", "rgb"):
         if getattr(result, name, None) is not None:
             result = getattr(result, name)
             break

@@ -22,7 +22,9 @@ def patches(recorder: Recorder) -> Iterator[None]:
     """All patches, for the length of a dry run."""
     with ExitStack() as stack:
         stack.enter_context(patch.object(torch.autocast, "__init__", _autocast(torch.autocast)))
-        _cosmos(stack)
+        for where in ("transformers.transformer_cosmos", "controlnets.controlnet_cosmos"):
+            _cosmos(stack, where)
+        _flex(stack)
         _hidream(stack, recorder)
         _hunyuan15(stack)
         _safety_checker(stack)
@@ -49,9 +51,24 @@ def _autocast(kind: Any) -> Any:
     return init
 
 
-def _cosmos(stack: ExitStack) -> None:
+def _flex(stack: ExitStack) -> None:
+    """FlexAttention refuses meta; compiled, as it is meant to be run, it is one fused kernel over the same sizes."""
+    module = getattr(_found("attention_dispatch"), "flex_attention", None)
+    if module is None:
+        return
+
+    def fused(
+        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **kwargs: Any
+    ) -> torch.Tensor:
+        scale, gqa = kwargs.get("scale"), bool(kwargs.get("enable_gqa"))
+        return F.scaled_dot_product_attention(query, key, value, scale=scale, enable_gqa=gqa)
+
+    stack.enter_context(patch.object(module, "flex_attention", fused))
+
+
+def _cosmos(stack: ExitStack, where: str) -> None:
     """Cosmos resizes its padding mask with torchvision; nearest resizing is torch's own."""
-    module = _found("transformers.transformer_cosmos")
+    module = _found(where)
     if module is None:
         return
 

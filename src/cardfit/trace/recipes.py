@@ -19,7 +19,13 @@ from cardfit.trace import addons
 from cardfit.trace.tokens import DryImageProcessor, DryTokenizer, DryVisionProcessor
 
 _IMAGE_TASKS = {"image-to-image", "inpainting", "image-editing", "image-to-video"}
-_VISION_LANGUAGE = ("Qwen2_5_VLForConditionalGeneration", "Mistral3ForConditionalGeneration")
+_VISION_LANGUAGE = (
+    "Qwen2_5_VLForConditionalGeneration",
+    "Mistral3ForConditionalGeneration",
+    "Qwen2VLForConditionalGeneration",
+    "Qwen3VLForConditionalGeneration",
+    "Qwen3VLModel",
+)
 _UNBOUNDED = 1 << 16  # tokens; an encoder without a table of its own
 
 
@@ -84,9 +90,13 @@ def _tokenizer(
     encoder: Any = components.get(encoder_name) or components.get("text_encoder")
     if encoder is None:
         return None
+    return tokenizer(encoder, model.defaults.max_sequence_length or _UNBOUNDED)
+
+
+def tokenizer(encoder: Any, limit: int) -> DryTokenizer:
+    """What stands before ``encoder``: its own number of tokens where it has a table of them, else at most ``limit``."""
     config = encoder.config
     kind = type(encoder).__name__
-    limit = model.defaults.max_sequence_length or _UNBOUNDED
     if kind.startswith("CLIP"):
         limit = int(config.max_position_embeddings)
     elif kind.startswith(("Qwen", "Llama", "Mistral")) or kind in _VISION_LANGUAGE:
@@ -94,15 +104,27 @@ def _tokenizer(
     eos = getattr(config, "eos_token_id", None)
     image = getattr(config, "image_token_id", None)
     maker = DryVisionProcessor if kind in _VISION_LANGUAGE else DryTokenizer
-    return maker(limit, eos if isinstance(eos, int) else 1, image)
+    made = maker(limit, eos if isinstance(eos, int) else 1, image)
+    made.positions = kind.startswith("ChatGLM")
+    if isinstance(made, DryVisionProcessor) and kind.startswith("Qwen"):
+        made.patch = int(config.vision_config.patch_size)
+        made.types = kind.startswith("Qwen3VL")
+    return made
 
 
 def _image_processor(components: dict[str, torch.nn.Module]) -> DryImageProcessor | None:
-    encoder: Any = components.get("image_encoder") or components.get("safety_checker")
-    if encoder is None:
-        return None
-    config = getattr(encoder.config, "vision_config", encoder.config)
-    return DryImageProcessor(int(config.image_size))
+    side = image_side(components)
+    return None if side is None else DryImageProcessor(side)
+
+
+def image_side(components: dict[str, torch.nn.Module], name: str = "") -> int | None:
+    """Pixels of the side that the vision encoder takes; ``name`` is the processor's, which may carry a prefix."""
+    before = name.partition("image_processor")[0].partition("feature_extractor")[0]
+    wanted = (f"{before}image_encoder", "image_encoder", "safety_checker")
+    for encoder in (components[each] for each in wanted if components.get(each) is not None):
+        config: Any = encoder.config
+        return int(getattr(config, "vision_config", config).image_size)
+    return None
 
 
 def set_vae(vae: Any, settings: Settings) -> None:

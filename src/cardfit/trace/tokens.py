@@ -20,6 +20,9 @@ _FIRST_WORD_ID = 10
 class DryTokenizer:
     """Counts, pads and truncates. ``model_max_length`` and the special ids are the encoder's own."""
 
+    flattens = True  # one conversation gives one row; processors give a list of one
+    positions = False  # whether the places of the tokens are given too
+
     def __init__(
         self, model_max_length: int, eos_token_id: int = 1, image_token_id: int | None = None
     ) -> None:
@@ -89,10 +92,24 @@ class DryTokenizer:
             ids.append(pad + row if left else row + pad)
             masks.append(hidden + [1] * len(row) if left else [1] * len(row) + hidden)
         data: dict[str, Any] = {"input_ids": ids, "attention_mask": masks}
+        if self.positions:
+            data["position_ids"] = [list(range(len(row))) for row in ids]
         if return_tensors == "pt":
             data = {key: torch.tensor(value, dtype=torch.int64) for key, value in data.items()}
         elif isinstance(text, str):
             data = {key: value[0] for key, value in data.items()}
+        return BatchEncoding(data)
+
+    def pad(self, encoded: Any, *, max_length: int | None = None, **kwargs: Any) -> BatchEncoding:
+        """``input_ids`` that are there already, filled up to ``max_length`` as a call does it."""
+        rows = encoded["input_ids"]
+        limit = max_length or max(len(row) for row in rows)
+        fill = [[self.pad_token_id] * (limit - len(row)) for row in rows]
+        ids = [[*row, *rest] for row, rest in zip(rows, fill, strict=True)]
+        masks = [[1] * len(row) + [0] * len(rest) for row, rest in zip(rows, fill, strict=True)]
+        data: dict[str, Any] = {"input_ids": ids, "attention_mask": masks}
+        if kwargs.get("return_tensors") == "pt":
+            data = {key: torch.tensor(value, dtype=torch.int64) for key, value in data.items()}
         return BatchEncoding(data)
 
     def apply_chat_template(
@@ -110,8 +127,11 @@ class DryTokenizer:
         texts = [self._chat(messages, add_generation_prompt) for messages in batch]
         if not tokenize:
             return texts if batch is conversation else texts[0]
-        kwargs.pop("return_dict", None)
-        return self(texts, **kwargs)
+        whole = kwargs.pop("return_dict", True)
+        out = self(texts, **kwargs)
+        if batch is not conversation and "return_tensors" not in kwargs and self.flattens:
+            out = BatchEncoding({key: value[0] for key, value in out.items()})
+        return out if whole else out["input_ids"]
 
     def _chat(self, messages: Any, add_generation_prompt: bool) -> str:
         parts = []
@@ -126,6 +146,10 @@ class DryTokenizer:
         if add_generation_prompt:
             parts.append("<|im_start|> assistant")
         return " ".join(parts)
+
+    def convert_tokens_to_ids(self, token: str) -> int:
+        """The id of a word."""
+        return self._ids(token)[0] if self._ids(token) else self.pad_token_id
 
     def decode(self, *_: Any, **__: Any) -> str:
         """Nothing: ids here have no words."""
@@ -165,9 +189,21 @@ class DryImageProcessor:
 
 
 class DryVisionProcessor(DryTokenizer):
-    """Text with pictures for a vision-language encoder: patches of 14 px, merged 2 x 2 into one token each."""
+    """Text with pictures for a vision-language encoder: patches, merged 2 x 2 into one token each."""
 
-    patch, merge, channels = 14, 2, 3 * 2 * 14 * 14
+    flattens = False
+    patch, merge = 14, 2
+    types = False  # whether each token says if it is of a picture
+
+    @property
+    def image_processor(self) -> DryVisionProcessor:
+        """The pictures' half of it."""
+        return self
+
+    @property
+    def merge_size(self) -> int:
+        """Patches on a side that become one token."""
+        return self.merge
 
     def __call__(  # type: ignore[override]
         self, text: Any = None, images: Any = None, **kwargs: Any
@@ -175,6 +211,8 @@ class DryVisionProcessor(DryTokenizer):
         """``input_ids``, ``attention_mask`` and, with pictures, ``pixel_values`` and ``image_grid_thw``."""
         if images is None:
             return super().__call__(text, **kwargs)
+        if text is None:
+            text = []
         pictures = images if isinstance(images, (list, tuple)) else [images]
         unit = self.patch * self.merge
         grids = []
@@ -189,12 +227,16 @@ class DryVisionProcessor(DryTokenizer):
             for count in counts:
                 line = line.replace(self.image_token, " ".join(["<|dry_image|>"] * count), 1)
             expanded.append(line.replace("<|dry_image|>", self.image_token))
-        encoded = super().__call__(expanded, **kwargs)
+        encoded = super().__call__(expanded, **kwargs) if expanded else {}
+        depth = 3 * 2 * self.patch**2
+        if self.types and expanded:
+            ids = torch.as_tensor(encoded["input_ids"])
+            encoded["mm_token_type_ids"] = torch.eq(ids, self.image_token_id or 0).to(torch.int64)
         patches = sum(grid[1] * grid[2] for grid in grids)
         return BatchFeature(
             {
                 **encoded,
-                "pixel_values": torch.zeros(patches, self.channels),
+                "pixel_values": torch.zeros(patches, depth),
                 "image_grid_thw": torch.tensor(grids, dtype=torch.int64),
             }
         )
