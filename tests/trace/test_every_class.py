@@ -27,11 +27,6 @@ def script() -> Any:
 NAMES = [name for name in LISTED if name.endswith("Pipeline")]
 
 
-@pytest.fixture(autouse=True)
-def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
 @pytest.fixture(scope="module", autouse=True)
 def frozen() -> Any:
     """A dry run collects garbage at its end; what the libraries hold need not be looked at each time."""
