@@ -86,8 +86,9 @@ def _chromium() -> str:
     return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def browser() -> Iterator:
+    """Chromium, for one test: playwright's loop runs as long as it does, and other tests have loops of their own."""
     from playwright.sync_api import sync_playwright
 
     path = _chromium()

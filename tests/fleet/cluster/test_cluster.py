@@ -64,7 +64,7 @@ def test_a_lost_node_costs_no_record_and_one_that_differs_is_left_out(
 
     try:
         found = cardfit.sweep(
-            "flux.1-dev", axes={"seed": list(range(24))}, device="fake", repeats=60, ray=nodes.address, name="lost",
+            "flux.1-dev", axes={"seed": list(range(24))}, device="fake", repeats=300, ray=nodes.address, name="lost",
             said=said, note=notes.append,
         )  # fmt: skip
     finally:
@@ -148,12 +148,9 @@ def test_what_a_run_raises_is_told_and_not_repeated(
 
 def test_leaving_the_loop_ends_what_runs(cluster: Cluster, tmp_path: Path) -> None:
     def work(item: int) -> int:
-        try:
-            (tmp_path / f"began-{item}").touch()
-            for _ in range(0 if item == 0 else 12_000):
-                time.sleep(0.01)
-        finally:
-            (tmp_path / f"ended-{item}").touch()
+        for tick in range(1 if item == 0 else 12_000):
+            (tmp_path / str(item)).write_text(str(tick))
+            time.sleep(0.01)
         return item
 
     drawn: list[int] = []
@@ -166,8 +163,9 @@ def test_leaving_the_loop_ends_what_runs(cluster: Cluster, tmp_path: Path) -> No
     with closing(tasks.each(cluster, work, {Needs(): items()}, in_flight=2)) as ended:
         assert next(ended) == (0, 0)
     assert len(drawn) <= 3  # drawn as there was room, never before
-    began = {path.name.partition("-")[2] for path in tmp_path.glob("began-*")}
-    assert began == {path.name.partition("-")[2] for path in tmp_path.glob("ended-*")}
+    left = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    time.sleep(1.0)  # a hundred ticks of what would still run
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == left
 
 
 def test_a_real_run_comes_back_with_its_files(cluster: Cluster, data: Path, folder: Path) -> None:
