@@ -77,7 +77,7 @@ def test_another_model_keeps_the_place_and_drops_what_was_made():
         ("model=sdxl-turbo&card=no-such-card", 404, "beside-card"),
         ("model=sdxl-turbo&price=free", 422, "beside-price"),
         ("model=sdxl-turbo&sort=best", 422, "beside-sort"),
-        ("model=sdxl-turbo&dtype=fp16", 422, "beside-dtype"),
+        ("model=sdxl-turbo&dtype=bf16", 422, "beside-dtype"),
         ("model=omnigen2", 422, "beside-model"),
         ("model=sdxl-turbo&nonsense=1", 422, 'class="alert"'),
     ],
