@@ -123,6 +123,14 @@ def plan_file(
         found = verbs.comfy_plan(
             reading, cards=tuple(cards) if cards else None, progress=progress, **more
         )
+    return show_plans(found, page, json=json, every=every, check=check)
+
+
+def show_plans(found: Any, page: Any, *, json: bool, every: bool, check: bool) -> int:
+    """Show the plans of a file's requests with the lines of ``page``; the exit code."""
+    from cardfit.report import dump, out
+
+    style = out.style_of()
     if json:
         out.write(dump.one(found))
     else:

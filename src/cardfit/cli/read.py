@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from cardfit.cli.comfy_plan import answers_from, is_workflow, plan_file
+from cardfit.cli.comfy_plan import answers_from, is_workflow, plan_file, show_plans
 from cardfit.cli.sequence import refuse, refuse_flags
 from cardfit.errors import BadRequest
 from cardfit.messages import say
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cardfit.cli.flags import RequestFlags, SettingsFlags
     from cardfit.script.result import ScriptReading
 
-_ANSWERED, _DOES_NOT_FIT, _OPEN = 0, 1, 2
+_ANSWERED, _OPEN = 0, 2
 # flags of a request that answer for a script; the others are no field of a reading
 _ANSWERS = frozenset(
     {"width", "height", "num_frames", "fps", "batch", "num_inference_steps", "guidance_scale"}
@@ -102,7 +102,7 @@ def plan_script_file(
 ) -> int:
     """Read the script, plan what it makes and show it; flags of a request answer what the script leaves open."""
     from cardfit import verbs
-    from cardfit.report import dump, out
+    from cardfit.report import out
     from cardfit.report import script as page
 
     given, settings = flags
@@ -120,14 +120,7 @@ def plan_script_file(
         found = verbs.script_plan(
             reading, cards=tuple(cards) if cards else None, progress=progress, **more
         )
-    if json:
-        out.write(dump.one(found))
-    else:
-        out.write(page.plan_lines(found, style, every=every))
-        out.remarks(page.notes(found, style))
-    rows = [each.answer.cards if each.answer else () for each in found.plans]
-    fit = all(any(row.verdict == "fits" for row in each) for each in rows)
-    return _DOES_NOT_FIT if check and not fit else _ANSWERED
+    return show_plans(found, page, json=json, every=every, check=check)
 
 
 def _read(
