@@ -149,6 +149,11 @@ class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *args) -> None:
         """Nothing."""
 
+    def end_headers(self) -> None:
+        """A page written anew within one second must not come from the browser's cache."""
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
 
 @pytest.fixture
 def host_page(files) -> Iterator:
@@ -203,9 +208,10 @@ def test_one_line_shows_it_at_its_height_and_a_choice_reaches_the_page(
     assert colour == "rgb(10, 125, 79)"
     shot(page, "embed")
     other = listening(**host_of(files, origins=("https://somebody.example",), link=None))
-    page.goto(write(other))
-    page.wait_for_timeout(500)
-    assert frame.locator(".choices").count() == 0  # the browser refused the frame
+    refused = "frame-ancestors"  # named in the browser's own message when it refuses a frame
+    with page.expect_console_message(lambda message: refused in message.text):
+        page.goto(write(other))
+    assert frame.locator(".choices").count() == 0
     context.close()
 
 
