@@ -31,14 +31,14 @@ _SETTINGS: tuple[dict[str, Any], ...] = (
 
 
 @cache
-def _trace(model: str) -> Trace:
+def _trace(model: str, **asked: int) -> Trace:
     """A trace from the atlas: what is installed does not matter here."""
     from cardfit.library import load
     from cardfit.library.rules import resolve
     from cardfit.trace import atlas
 
     entry = load(model)
-    exact, _ = resolve(entry, Request(model=model, num_inference_steps=_STEPS[model]))
+    exact, _ = resolve(entry, Request(model=model, num_inference_steps=_STEPS[model], **asked))
     found = atlas.find(entry, exact, closed(Settings()))
     assert isinstance(found, Trace)
     return found
@@ -64,10 +64,14 @@ def _unrolled(trace: Trace, settings: Settings, limit_bytes: int | None) -> Memo
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(memory, "repeats", nothing)
-        patch.setattr(memory, "only_moving", lambda events, placed, component: events)
+        patch.setattr(
+            memory, "only_moving", lambda events, placed, component: tuple(range(len(events)))
+        )
         patch.setattr(Turns, "played", on)
         # a copy, whose memory of what repeats is empty
-        return memory.estimate(replace(trace), settings, limit_bytes=limit_bytes)
+        streams = tuple(replace(stream, form=None) for stream in trace.streams)
+        plain = replace(trace, streams=streams, shared={})
+        return memory.estimate(plain, settings, limit_bytes=limit_bytes)
 
 
 @pytest.mark.parametrize("given", _SETTINGS, ids=lambda given: "-".join(map(str, given.values())))
@@ -91,6 +95,33 @@ def test_blocks_that_wait_on_the_host_come_back_as_often_as_they_are_used() -> N
     trace = _trace("flux.1-dev")
     settings = closed(Settings(offload="model", blocks_to_swap=9))
     assert memory.estimate(trace, settings) == _unrolled(trace, settings, None)
+
+
+@pytest.mark.parametrize("offload", _OFFLOADS)
+def test_what_sizes_have_in_common_changes_none_of_them(offload: str) -> None:
+    """Size after size out of one book, each against the same trace that shares nothing."""
+    for model, sides in (
+        ("flux.1-dev", ((1024, 1024), (512, 768), (1344, 768), (1024, 1024))),
+        ("stable-diffusion-1.5", ((512, 512), (768, 512))),
+    ):
+        for width, height in sides:
+            trace = _trace(model, width=width, height=height)
+            settings = closed(Settings(offload=offload))
+            alone = tuple(replace(stream, form=None) for stream in trace.streams)
+            plain = replace(trace, streams=alone, shared={})
+            assert memory.estimate(trace, settings) == memory.estimate(plain, settings)
+
+
+def test_streams_that_no_size_decides_are_the_same_objects() -> None:
+    first = _trace("flux.1-dev", width=1024, height=768)
+    second = _trace("flux.1-dev", width=768, height=768)
+    prompts = [
+        n for n, s in enumerate(first.streams) if first.components[s.component].name[:4] == "text"
+    ]
+    assert len(prompts) == 2
+    for n, (one, other) in enumerate(zip(first.streams, second.streams, strict=True)):
+        assert (one is other) == (n in prompts)
+        assert one.form is other.form
 
 
 def test_most_events_are_left_out() -> None:

@@ -66,7 +66,8 @@ def test_too_few_blocks_are_not_worth_it() -> None:
 
 
 def test_without_modules_the_period_is_shorter() -> None:
-    events = without_modules(_call(20))
+    call = _call(20)
+    events = tuple(call[place] for place in without_modules(call))
     assert all(event[0] in (Op.BIRTH, Op.DEATH) for event in events)
     # eight events a block: fewer than a comparison costs, so two blocks make a period or none is found
     assert all(found.period >= 12 and found.modules == 0 for found in repeats(events))

@@ -6,6 +6,7 @@ interrupted. An error of cardfit is one sentence on stderr, never a traceback.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -56,6 +57,8 @@ COMMANDS: dict[str, str] = {
 
 def main() -> NoReturn:
     """Run the command line of this process and leave with its exit code."""
+    # a plan makes many small tuples and few cycles: looking for those at every 700 objects takes a sixth of it
+    gc.set_threshold(100_000, 20, 20)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -8,7 +8,7 @@ call, are replayed until a state of the allocator comes back. Left out is named 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -27,7 +27,7 @@ from cardfit.predict.tuned import allocator_of
 from cardfit.predict.turns import Turns, alike, only_moving
 from cardfit.request import Settings
 from cardfit.trace.repeats import repeats, without_modules
-from cardfit.trace.stream import Binding, Event, Op, Segment, Stream, Trace
+from cardfit.trace.stream import Binding, Event, Form, Op, Segment, Stream, Trace
 from cardfit.units import KIB, MIB
 
 # cuBLAS's workspace as torch sets it: ":4096:2:16:8" before Hopper, 32 MiB from Hopper on
@@ -261,25 +261,47 @@ class Replay:
     def _events(self, number: int) -> tuple[tuple[Event, ...], tuple[Moving, ...]]:
         """The stream's events, without entries of modules that move nothing, and what repeats in them.
 
-        Worked out once for a trace and settings, whatever the limit.
+        Worked out once for a trace and settings, whatever the limit; where they repeat once for all sizes.
         """
         placed = self.placement
         kept = self.trace.memo if placed.fresh else self._lean
         key = ("moving", self._named, number, placed.version)
         if key not in kept:
-            component = self.trace.streams[number].component
-            weights = placed.weights[component]
-            events = self.trace.streams[number].events
+            stream = self.trace.streams[number]
+            weights = placed.weights[stream.component]
+            events = stream.events
             if any(each.tokens is not None for each in weights):
                 events = with_copies(events, weights)
-            if placed.listens(component):
-                events = only_moving(events, placed, component)
+                places, moving = self._outline(events, stream.component)
+            elif stream.form is None:
+                places, moving = self._outline(events, stream.component)
             else:
-                events = without_modules(events)
-            moving = (alike(each, events, placed, component) for each in repeats(events))
-            kept[key] = events, tuple(chain.from_iterable(moving))
+                places, moving = self._outline_of(stream.form, stream.component)
+            kept[key] = tuple([events[n] for n in places]), moving
         found: tuple[tuple[Event, ...], tuple[Moving, ...]] = kept[key]
         return found
+
+    def _outline_of(self, form: Form, component: int) -> tuple[tuple[int, ...], tuple[Moving, ...]]:
+        """The outline of all streams that have this form, under placements that do the same."""
+        same = self.placement.current[component]
+        key = (self._named, id(same), self.placement.knows(component))
+        if key not in form.memo:  # `same` is kept: its id stays its own
+            form.memo[key] = same, self._outline(form.events, component)
+        found: tuple[tuple[int, ...], tuple[Moving, ...]] = form.memo[key][1]
+        return found
+
+    def _outline(
+        self, events: Sequence[Event], component: int
+    ) -> tuple[tuple[int, ...], tuple[Moving, ...]]:
+        """The places of ``events`` that matter to the placement, and what repeats among them."""
+        placed = self.placement
+        if placed.listens(component):
+            places = only_moving(events, placed, component)
+        else:
+            places = without_modules(events)
+        played = [events[n] for n in places]
+        moving = (alike(each, played, placed, component) for each in repeats(played))
+        return places, tuple(chain.from_iterable(moving))
 
     def _note_if_higher(self) -> None:
         if self.allocator.allocated_bytes > self.stage.allocated:

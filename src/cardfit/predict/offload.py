@@ -97,7 +97,7 @@ class Placement:
         self.swaps = [_swapped(c, settings.blocks_to_swap) for c in trace.components]
         self.swapped = [frozenset(m for block in s.values() for m in block) for s in self.swaps]
         self.current: list[Component] = list(trace.components)
-        self.weights: list[tuple[ModuleWeights, ...]] = [self._weights(c) for c in trace.components]
+        self.weights = [self._weights_of(c) for c in trace.components]
         self.held: dict[tuple[int, int], list[Block]] = {}
         self.scratch: dict[tuple[int, int], Block] = {}
         self.weights_bytes = 0
@@ -108,6 +108,16 @@ class Placement:
         self.note: Callable[[], None] = lambda: (
             None
         )  # called where what is allocated peaks within a step
+
+    def _weights_of(self, component: Component) -> tuple[ModuleWeights, ...]:
+        """As `_weights`, worked out once for all traces that share the component."""
+        scheme = self.schemes.get(component.name, "none")
+        key = ("weights", type(self), scheme, component.name in self.trace.excluded, id(component))
+        kept = self.trace.shared
+        if key not in kept:  # the component is kept with it: its id stays its own
+            kept[key] = component, self._weights(component)
+        found: tuple[ModuleWeights, ...] = kept[key][1]
+        return found
 
     def _weights(self, component: Component) -> tuple[ModuleWeights, ...]:
         return module_weights(component, self.schemes.get(component.name, "none"))
@@ -152,7 +162,7 @@ class Placement:
         self._where = None
         self.version += 1
         self.current[component] = after
-        self.weights[component] = self._weights(after)
+        self.weights[component] = self._weights_of(after)
         for module, new in enumerate(self.weights[component]):
             old = self.held.pop((component, module), None)
             if old is None:
@@ -212,6 +222,10 @@ class Placement:
         weights = self.weights[component][module]
         swapped = self.swaps[component].get(module, ())
         return Does(weights.burst_bytes, weights.scratch_bytes, (swapped,))
+
+    def knows(self, component: int) -> object:
+        """What beside the settings decides what `does` answers for the modules of a component."""
+        return ()
 
     def where(self) -> frozenset[object]:
         """Where all weights lie."""

@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from cardfit.predict.allocator import Allocator
 from cardfit.predict.offload import ROOT, Does, ModelOffload, Moving, Placement, Waiting
 from cardfit.predict.weights import ModuleWeights
 from cardfit.request import Settings
-from cardfit.trace.stream import Component, Event, Op, Trace
+from cardfit.trace.stream import Component, Event, Op, Stream, Trace
 
 COPY_STREAM = (
     1  # the CUDA stream that streamed groups are allocated on: its pools serve nothing else
@@ -60,6 +61,10 @@ class ModuleOffload(Placement):
         """The component's own hook fires as that of any module."""
         self.methods[component] = method
         super().on(component, method)
+
+    def knows(self, component: int) -> object:
+        """Which modules share the weights of others."""
+        return tuple(self.tied[component].items())
 
     def waiting(self) -> Waiting:
         """All weights keep their place on the host."""
@@ -194,6 +199,10 @@ class GroupOffload(ModuleOffload):
             members=(*found.members, *(groups.get(leader, ()) for leader in leaders))
         )
 
+    def knows(self, component: int) -> object:
+        """As `ModuleOffload.knows`, and which group brings in which."""
+        return super().knows(component), tuple(self.next[component].items())
+
     def skip(self, component: int, moving: Moving, turns: int, left_out: Sequence[Event]) -> None:
         """As `Placement.skip`; in a component's first forward the order of groups is learned all the same."""
         super().skip(component, moving, turns, left_out)
@@ -293,13 +302,10 @@ def tied(trace: Trace, component: int) -> dict[int, int]:
     (T5's ``shared`` beside ``encoder.embed_tokens``).
     """
     modules = trace.components[component].modules
-    entered = {
-        event[1]
-        for stream in trace.streams
-        if stream.component == component
-        for event in stream.events
-        if event[0] == Op.ENTER
-    }
+    entered = set[int]()
+    for stream in trace.streams:
+        if stream.component == component:
+            entered |= _entered(stream)
     found = {}
     for index in entered:
         module = modules[index]
@@ -312,6 +318,15 @@ def tied(trace: Trace, component: int) -> dict[int, int]:
         ]
         if len(owners) == 1:
             found[index] = owners[0]
+    return found
+
+
+def _entered(stream: Stream) -> frozenset[int]:
+    """The modules that a stream enters, looked up once for all streams of a form."""
+    kept: dict[object, Any] = {} if stream.form is None else stream.form.memo
+    if "entered" not in kept:
+        kept["entered"] = frozenset(event[1] for event in stream.events if event[0] == Op.ENTER)
+    found: frozenset[int] = kept["entered"]
     return found
 
 

@@ -12,6 +12,8 @@ from cardfit.predict.offload import ROOT, Moving, Placement
 from cardfit.trace.repeats import LEAST_TURNS, Repeat
 from cardfit.trace.stream import Event, Op
 
+_MODULES = (int(Op.ENTER), int(Op.EXIT))
+
 
 class Turns:
     """``count`` turns; ``at`` is the next one to play."""
@@ -42,8 +44,8 @@ class Turns:
         return skipped
 
 
-def only_moving(events: Sequence[Event], placed: Placement, component: int) -> tuple[Event, ...]:
-    """``events`` without the entries of modules that bring nothing in and send nothing away."""
+def only_moving(events: Sequence[Event], placed: Placement, component: int) -> tuple[int, ...]:
+    """The places of ``events`` but for entries of modules that bring nothing in and send nothing away."""
     weights = placed.weights[component]
     known = {ROOT: True}
 
@@ -56,7 +58,7 @@ def only_moving(events: Sequence[Event], placed: Placement, component: int) -> t
             )
         return known[module]
 
-    return tuple(e for e in events if e[0] not in (Op.ENTER, Op.EXIT) or moves(e[1]))
+    return tuple([n for n, e in enumerate(events) if e[0] not in _MODULES or moves(e[1])])
 
 
 def alike(

@@ -53,9 +53,9 @@ class Repeat:
         )
 
 
-def without_modules(events: Sequence[Event]) -> tuple[Event, ...]:
-    """``events`` without the entries of modules."""
-    return tuple(event for event in events if event[0] not in (_ENTER, _EXIT))
+def without_modules(events: Sequence[Event]) -> tuple[int, ...]:
+    """The places of ``events`` but for the entries of modules."""
+    return tuple([n for n, event in enumerate(events) if event[0] not in (_ENTER, _EXIT)])
 
 
 def repeats(events: Sequence[Event]) -> tuple[Repeat, ...]:

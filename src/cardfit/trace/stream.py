@@ -52,11 +52,25 @@ class Work:
     launches: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """A stream before its sizes are worked out: in ``events`` equal numbers stand for sizes that are always equal.
+
+    ``sized`` are the places of events that have a size, ``calls`` those of calls; ``memo`` is what is worked out from
+    it once, whatever the sizes.
+    """
+
+    events: tuple[Event, ...]
+    sized: tuple[int, ...]
+    calls: tuple[int, ...]
+    memo: dict[object, Any] = field(default_factory=dict, init=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Stream:
     """One distinct call: ids ``0 .. inputs-1`` are storages handed in; ``outputs`` outlive the call.
 
-    ``work`` includes the work of the calls nested in it.
+    ``work`` includes the work of the calls nested in it. Streams of other requests may have the same ``form``.
     """
 
     component: int
@@ -67,6 +81,7 @@ class Stream:
     outputs: tuple[int, ...]
     bindings: tuple[Binding, ...]
     work: tuple[Work, ...]
+    form: Form | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +150,8 @@ class Trace:
     basis: Literal["traced", "atlas"] = "traced"  # atlas: composed from shipped formulas
     # what is worked out from it once; a changed copy begins anew
     memo: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    # the same of all traces that have the same components
+    shared: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def component(self, name: str) -> Component:
         """The component called ``name``; KeyError when there is none."""

@@ -8,11 +8,13 @@ holds where it was seen; between the points looked at sizes are exact, outside o
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from cardfit.library.models import Model
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace.atlas.compose import Gap, added, bounds, compose, gap
 from cardfit.trace.atlas.domain import Domain
+from cardfit.trace.atlas.forms import forms_of
 from cardfit.trace.atlas.read import FOLDER, book_of
 from cardfit.trace.stream import Trace
 
@@ -26,7 +28,8 @@ def find(model: Model, request: ExactRequest, settings: Settings) -> Trace | Gap
     book = book_of(model.id)
     if book is None or book["entry"] != entry_hash_of(model):
         return Gap("model")
-    found = compose(book, request, _left_open(model, settings))
+    shared = partial(forms_of, model.id)
+    found = compose(book, request, _left_open(model, settings), shared)
     return replace(found, settings=settings) if isinstance(found, Trace) else found
 
 

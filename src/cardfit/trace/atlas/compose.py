@@ -7,14 +7,15 @@ what lies outside. No torch, no numpy.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from cardfit.request import ExactRequest, Settings
 from cardfit.trace.atlas.domain import Domain, Point, key_of
+from cardfit.trace.atlas.forms import Forms
 from cardfit.trace.atlas.layout import EARLY
 from cardfit.trace.atlas.read import tiles_of
-from cardfit.trace.coding import component_of
 from cardfit.trace.stream import Binding, Event, Op, Segment, Stream, Trace, Work
 
 _ADDED = ("loras", "controlnets", "t2i_adapters", "ip_adapters", "reference_images", "components")
@@ -32,8 +33,18 @@ class Gap:
 class _Tiles:
     """The book of one size in tiles and the number of each of the VAE's calls in it."""
 
+    size: str
     book: dict[str, Any]
     calls: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """A book, its formulas worked out at one point, and what other requests share of it."""
+
+    book: dict[str, Any]
+    values: _Values
+    forms: Forms
 
 
 class _Values:
@@ -59,8 +70,16 @@ class _Values:
         return round(self.exact(number))
 
 
-def compose(book: dict[str, Any], request: ExactRequest, settings: Settings) -> Trace | Gap:
-    """The Trace of ``request`` with ``settings`` from a model's ``book``."""
+def compose(
+    book: dict[str, Any],
+    request: ExactRequest,
+    settings: Settings,
+    forms_of: Callable[[str], Forms] = lambda size: Forms(),
+) -> Trace | Gap:
+    """The Trace of ``request`` with ``settings`` from a model's ``book``.
+
+    ``forms_of`` gives what other requests share of the book (of the size ``""``), and of its tiles at a size.
+    """
     variant = _variant(book, request)
     if isinstance(variant, Gap):
         return variant
@@ -78,28 +97,28 @@ def compose(book: dict[str, Any], request: ExactRequest, settings: Settings) -> 
     if line is None:
         return Gap("num_inference_steps")
     values = _Values(book["formulas"], point)
+    whole = _Pages(book, values, forms_of(""))
+    tiled = None
+    if tiles is not None:
+        in_tiles = _Values(tiles.book["formulas"], point)
+        tiled = _Pages(tiles.book, in_tiles, forms_of(tiles.size))
     segments, stages, called, recasts = book["timelines"][line]
     streams: list[Stream] = []
     numbers: dict[int, int] = {}
     tops, more = [], 0
     for name in called:
-        pages, worked = book, values
-        number = _piece(tables[name], point, domain)
-        if tiles is not None and name in tiles.calls:
-            pages, worked, number = (
-                tiles.book,
-                _Values(tiles.book["formulas"], point),
-                tiles.calls[name],
-            )
+        pages, number = whole, _piece(tables[name], point, domain)
+        if tiles is not None and tiled is not None and name in tiles.calls:
+            pages, number = tiled, tiles.calls[name]
         if number is None:
             return Gap("num_frames" if "frames" in tables[name]["features"] else "batch")
-        top, extra = pages["calls"][number]
+        top, extra = pages.book["calls"][number]
         # two calls may be the same piece: they stay two streams, as the dry run has them
         own: dict[int, int] = {}
-        tops.append(_stream(pages, top, worked, streams, own))
-        more = max(more, worked.whole(extra))
+        tops.append(_stream(pages, top, streams, own))
+        more = max(more, pages.values.whole(extra))
         numbers |= own
-    components = [component_of(book["components"][n]) for n in variant["components"]]
+    components = [whole.forms.component(book, n) for n in variant["components"]]
     return Trace(
         request=request,
         settings=settings,
@@ -107,15 +126,16 @@ def compose(book: dict[str, Any], request: ExactRequest, settings: Settings) -> 
         pipeline=variant["pipeline"],
         offload_sequence=tuple(variant["offload_sequence"]),
         components=tuple(components),
-        recasts=tuple(component_of(book["components"][n]) for n in recasts),
+        recasts=tuple(whole.forms.component(book, n) for n in recasts),
         stages=tuple((stage, component) for stage, component in stages),
         streams=tuple(streams),
         timeline=_timeline(segments, values, tops),
-        sites=tuple((op, path) for op, path in book["sites"]),
+        sites=whole.forms.sites(book),
         notes=(*((code, args) for code, args in variant["notes"]), *_prompt(domain, request)),
         more_without_flash_bytes=more,
         excluded=tuple(variant["excluded"]),
         basis="atlas",
+        shared=whole.forms.memo,
     )
 
 
@@ -217,7 +237,7 @@ def _tiles(
     at = str(book["variants"].index(variant))
     if found is None or at not in found["variants"]:
         return Gap("vae_tiling")
-    return _Tiles(found, found["variants"][at])
+    return _Tiles(size, found, found["variants"][at])
 
 
 def _piece(table: dict[str, Any], point: Point, domain: Domain) -> int | None:
@@ -229,33 +249,46 @@ def _bindings(rows: list[list[list[int]]]) -> tuple[Binding, ...]:
     return tuple(Binding(tuple(inputs), tuple(outputs)) for inputs, outputs in rows)
 
 
-def _stream(
-    book: dict[str, Any], number: int, values: _Values, streams: list[Stream], own: dict[int, int]
-) -> int:
+def _stream(pages: _Pages, number: int, streams: list[Stream], own: dict[int, int]) -> int:
     """The place among ``streams`` of stream ``number`` and of what it calls."""
     if number in own:
         return own[number]
-    component, method, inputs, flat, outputs, bindings, work = book["streams"][number]
-    events: list[Event] = []
-    whole = values.whole
-    items = iter(flat)
-    for op, a, b, site in zip(items, items, items, items, strict=True):
-        if op in (_BIRTH, _WORKSPACE):
-            b = whole(b)
-        elif op == _CALL:
-            a = _stream(book, a, values, streams, own)
-        events.append((op, a, b, site))
-    done = tuple(
-        Work(kind, dtype, values.exact(flop), values.exact(size), whole(launches))
-        for kind, dtype, flop, size, launches in work
-    )
-    streams.append(
-        Stream(
-            component, method, "", inputs, tuple(events), tuple(outputs), _bindings(bindings), done
-        )
-    )
+    found = pages.forms.kept(number, pages.values.point)
+    if found is None:
+        found = _worked_out(pages, number, streams, own)
+        pages.forms.keep(pages.book, number, pages.values.point, found)
+    streams.append(found)
     own[number] = len(streams) - 1
     return own[number]
+
+
+def _worked_out(pages: _Pages, number: int, streams: list[Stream], own: dict[int, int]) -> Stream:
+    """Stream ``number`` at a point; the streams that it calls are put among ``streams`` before it."""
+    component, method, inputs, _, outputs, bindings, work = pages.book["streams"][number]
+    form = pages.forms.form(pages.book, number)
+    exact, whole = pages.values.exact, pages.values.whole
+    events = list(form.events)
+    for place in form.sized:
+        op, a, b, site = events[place]
+        events[place] = (op, a, whole(b), site)
+    for place in form.calls:
+        op, a, b, site = events[place]
+        events[place] = (op, _stream(pages, a, streams, own), b, site)
+    done = tuple(
+        Work(kind, dtype, exact(flop), exact(size), whole(launches))
+        for kind, dtype, flop, size, launches in work
+    )
+    return Stream(
+        component,
+        method,
+        "",
+        inputs,
+        tuple(events),
+        tuple(outputs),
+        _bindings(bindings),
+        done,
+        form,
+    )
 
 
 def _timeline(segments: list[Any], values: _Values, tops: list[int]) -> tuple[Segment, ...]:
