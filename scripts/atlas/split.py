@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cardfit.trace.atlas.columns import Columns, columns, events_of
 from cardfit.trace.atlas.domain import Domain
-from cardfit.trace.stream import Op
+from cardfit.trace.stream import Event, Op
 
 _BIRTH, _WORKSPACE, _CALL = int(Op.BIRTH), int(Op.WORKSPACE), int(Op.CALL)
 
@@ -81,8 +82,8 @@ class _Copy:
         if ("timeline", number) not in self._known:
             segments, stages, called, recasts = self.book["timelines"][number]
             rows = [
-                [self._events(flat, None), bindings, stride, self._formula(repeat)]
-                for flat, bindings, stride, repeat in segments
+                [self._events(written, None), bindings, stride, self._formula(repeat)]
+                for written, bindings, stride, repeat in segments
             ]
             self.timelines.append([rows, stages, called, recasts])
             self._known["timeline", number] = len(self.timelines) - 1
@@ -90,27 +91,26 @@ class _Copy:
 
     def _stream(self, number: int) -> int:
         if ("stream", number) not in self._known:
-            component, method, inputs, flat, outputs, bindings, work = self.book["streams"][number]
+            component, method, inputs, written, outputs, bindings, work = self.book["streams"][number]
             done = [
                 [*head, *map(self._formula, tail)]
                 for *head, a, b, c in work
                 for tail in [(a, b, c)]
             ]
-            events = self._events(flat, self._stream)
+            events = self._events(written, self._stream)
             self.streams.append([component, method, inputs, events, outputs, bindings, done])
             self._known["stream", number] = len(self.streams) - 1
         return self._known["stream", number]
 
-    def _events(self, flat: list[int], stream: Any) -> list[int]:
-        found: list[int] = []
-        items = iter(flat)
-        for op, a, b, site in zip(items, items, items, items, strict=True):
+    def _events(self, written: Columns, stream: Any) -> Columns:
+        found: list[Event] = []
+        for op, a, b, site in events_of(written):
             if op in (_BIRTH, _WORKSPACE):
                 b = self._formula(b)
             elif op == _CALL and stream is not None:
                 a = stream(a)
-            found += (op, a, b, site)
-        return found
+            found.append((op, a, b, site))
+        return columns(found)
 
     def _formula(self, number: int) -> int:
         if ("formula", number) not in self._known:

@@ -16,9 +16,10 @@ from fit import Formula
 from split import split
 from survey import Structures, Table, Variant
 
+from cardfit.trace.atlas.columns import Columns, columns
 from cardfit.trace.atlas.layout import LAYOUT
 from cardfit.trace.atlas.read import TILES
-from cardfit.trace.stream import Op
+from cardfit.trace.stream import Event, Op
 
 _SIZED = (Op.BIRTH, Op.WORKSPACE)
 FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 24}]
@@ -68,15 +69,15 @@ class Book:
             "pieces": [[*key, numbers[at]] for key, at in table.pieces.items()],
         }
 
-    def _events(self, events: Any, sized: Any, number: Any) -> list[int]:
-        flat: list[int] = []
+    def _events(self, events: Any, sized: Any, number: Any) -> Columns:
+        found: list[Event] = []
         for op, a, b, site in events:
             if op in _SIZED:
                 b = next(sized)
             elif op == Op.CALL:
                 a = number(a)
-            flat += (op, a, b, site)
-        return flat
+            found.append((op, a, b, site))
+        return columns(found)
 
     def _call(self, structure: int, formulas: list[int]) -> int:
         streams, _ = self.structures.all[structure]
@@ -92,9 +93,9 @@ class Book:
         def write(n: int) -> int:
             if n not in numbers:
                 component, method, inputs, events, used, outputs, bindings, counts = laid[n]
-                flat = self._events(events, iter(used), write)
+                written = self._events(events, iter(used), write)
                 numbers[n] = self.streams.number(
-                    [component, method, inputs, flat, list(outputs), _lists(bindings), counts]
+                    [component, method, inputs, written, list(outputs), _lists(bindings), counts]
                 )
             return numbers[n]
 
@@ -106,8 +107,8 @@ class Book:
         rows = []
         for events, bindings, stride in segments:
             used = iter([next(slots) for e in events if e[0] in _SIZED])
-            flat = self._events(events, used, lambda a: a)
-            rows.append([flat, _lists(bindings), stride, next(slots)])
+            written = self._events(events, used, lambda a: a)
+            rows.append([written, _lists(bindings), stride, next(slots)])
         kept = [self.components.number(_lists(each)) for each in recasts]
         return self.timelines.number([rows, _lists(stages), list(called), kept])
 

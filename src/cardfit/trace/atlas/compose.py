@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cardfit.request import ExactRequest, Settings
+from cardfit.trace.atlas.columns import events_of
 from cardfit.trace.atlas.domain import Domain, Point, key_of
 from cardfit.trace.atlas.forms import Forms
 from cardfit.trace.atlas.layout import EARLY
@@ -311,10 +312,9 @@ def _timeline(segments: list[Any], values: _Values, tops: list[int]) -> tuple[Se
         return found
 
     out = []
-    for at, (flat, bindings, _, _) in enumerate(segments):
+    for at, (laid, bindings, _, _) in enumerate(segments):
         events: list[Event] = []
-        items = iter(flat)
-        for op, a, b, site in zip(items, items, items, items, strict=True):
+        for op, a, b, site in events_of(laid):
             if op == _BIRTH:
                 a, b = place(a, at), values.whole(b)
             elif op == _WORKSPACE:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from cardfit.trace.atlas.columns import events_of
 from cardfit.trace.atlas.domain import Point
 from cardfit.trace.coding import component_of
-from cardfit.trace.stream import Component, Event, Form, Op, Stream
+from cardfit.trace.stream import Component, Form, Op, Stream
 
 _BIRTH, _WORKSPACE, _CALL = (int(o) for o in (Op.BIRTH, Op.WORKSPACE, Op.CALL))
 _BATCH = (
@@ -45,8 +46,7 @@ class Forms:
     def form(self, book: dict[str, Any], number: int) -> Form:
         """The events of stream ``number`` with formulas in place of sizes."""
         if number not in self._forms:
-            items = iter(book["streams"][number][3])
-            events: list[Event] = list(zip(items, items, items, items, strict=True))
+            events = events_of(book["streams"][number][3])
             self._forms[number] = Form(
                 events=tuple(events),
                 sized=tuple(n for n, e in enumerate(events) if e[0] in (_BIRTH, _WORKSPACE)),

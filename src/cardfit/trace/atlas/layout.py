@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LAYOUT = 1  # of a file; raised when what is written changes
+LAYOUT = 2  # of a file; raised when what is written changes
 # The variables of a formula: outputs at once, height and width in steps of the grid, latent frames beyond the
 # first, denoising steps.
 VARIABLES = ("batch", "height", "width", "frames", "steps")
