@@ -45,6 +45,7 @@ IMAGE_SIZES = (
 )  # fmt: skip
 VIDEO_SIZES = ((832, 480), (1280, 720))
 FRAME_COUNTS = (81,)
+CLIPS = (16, 17, 25, 33, 49, 61, 65, 81, 85, 97, 121, 129, 161, 193)  # where formulas do not reach
 _TILED = ("batch", "height", "width", "frames")
 
 
@@ -159,15 +160,31 @@ class ModelBuild:
         return self._content()
 
     def more(self) -> dict[str, Any]:
-        """The other tasks and the other guidance at the model's usual size, beside what is held."""
+        """What formulas left out: sizes and clips that people ask for, other tasks and the other guidance."""
         usual = self.model.defaults
         at = [(usual.width, usual.height, usual.num_frames)]
-        for task in self.model.tasks:
+        for number, task in enumerate(self.model.tasks):
             for guidance in guidances(self.model):
-                held = {each["guided"] for each in self.book.variants if each["task"] == task}
-                if not held & {"any", guidance[0]}:
+                if number == 0 and guidance == guidances(self.model)[0]:
+                    self._points(
+                        task, guidance, self._asked_most(), self._held(task, guidance), tiles=False
+                    )
+                    self._points(
+                        task, guidance, self._clips(), self._held(task, guidance), tiles=False
+                    )
+                elif not self._held(task, guidance):
                     self._points(task, guidance, at, [], tiles=False)
         return self._content()
+
+    def _held(self, task: Any, guidance: tuple[str, float]) -> list[dict[str, Any]]:
+        """The variants of a task with a guidance."""
+        guided = ("any", guidance[0])
+        return [v for v in self.book.variants if v["task"] == task and v["guided"] in guided]
+
+    def _clips(self) -> list[tuple[int, int, int]]:
+        """The usual size with the numbers of frames that people ask for."""
+        usual = self.model.defaults
+        return [(usual.width, usual.height, n) for n in CLIPS] if self.model.is_video else []
 
     def _content(self) -> dict[str, Any]:
         if not self.book.variants:

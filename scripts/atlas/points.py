@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from itertools import product
 from math import gcd
 from typing import Any
 
@@ -74,12 +75,12 @@ class Points(Survey):
         """Every size with every number of frames, at the usual steps, at few and at many."""
         usual = self.session.model.defaults.num_inference_steps
         tried = dict.fromkeys((usual, *FEW, *REPEATED))
-        for at, (width, height) in enumerate(self.domain.sizes):
-            for count in self.domain.frame_counts:
-                for steps in tried:
-                    if at and steps not in (*self._steps(), *self._many()):
-                        continue
-                    self.see(self._ask(width, height, count, 1, steps))
+        sizes, counts = self.domain.sizes, self.domain.frame_counts
+        for at, ((width, height), count) in enumerate(product(sizes, counts)):
+            for steps in tried:
+                if at and steps not in (*self._steps(), *self._many()):
+                    continue
+                self.see(self._ask(width, height, count, 1, steps))
         many = self._many()
         self.domain.many_from = MANY if many else None
         self.domain.steps = tuple(s for s in self._steps() if not many or s < MANY)

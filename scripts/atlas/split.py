@@ -91,7 +91,9 @@ class _Copy:
 
     def _stream(self, number: int) -> int:
         if ("stream", number) not in self._known:
-            component, method, inputs, written, outputs, bindings, work = self.book["streams"][number]
+            component, method, inputs, written, outputs, bindings, work = self.book["streams"][
+                number
+            ]
             done = [
                 [*head, *map(self._formula, tail)]
                 for *head, a, b, c in work
