@@ -20,9 +20,8 @@ from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from cardfit.messages import LANGUAGES, TEXTS, report, web
+from cardfit.messages import LANGUAGES, TEXTS
 
-WHOLE = (report, web)  # rooms of which nothing may be left in English
 _NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)  # the same messages give the same bytes
 FOLDER = Path(__file__).parents[1] / "src" / "cardfit" / "locales"
 
@@ -43,17 +42,15 @@ def read(language: str) -> dict[str, str]:
 
 
 def made(language: str, known: dict[str, str]) -> tuple[bytes, bytes]:
-    """The .po and the .mo of a language: what is translated or has to be, with its codes, in the order of the rooms."""
+    """The .po and the .mo of a language: every text with its codes, in the order of the rooms."""
     catalogue = Catalog(
         locale=language, creation_date=_NO_DATE, revision_date=_NO_DATE, fuzzy=False
     )
     codes: dict[str, list[str]] = {}
     for code, text in TEXTS.items():
         codes.setdefault(text, []).append(code)
-    needed = {text for room in WHOLE for text in room.TEXTS.values()}
     for text, names in codes.items():
-        if text in needed or known.get(text):
-            catalogue.add(text, known.get(text, ""), auto_comments=[", ".join(names)])
+        catalogue.add(text, known.get(text, ""), auto_comments=[", ".join(names)])
     po, mo = io.BytesIO(), io.BytesIO()
     write_po(po, catalogue, width=110, omit_header=True)
     write_mo(mo, catalogue)

@@ -88,7 +88,7 @@ TEXTS: dict[str, str] = {
     "verdict-fits": N_("fits"),
     "verdict-tight": N_("tight"),
     "verdict-spills": N_("spills"),
-    "verdict-pages": N_("pages"),
+    "verdict-pages": N_("pages weights"),
     "verdict-does-not-fit": N_("does not fit"),
     "verdict-unknown": N_("unknown"),
     "price-slower": N_("slower"),

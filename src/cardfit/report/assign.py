@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import textwrap
 from datetime import datetime
 
 from cardfit.fleet.result import Assignment, Requirement, ShotRow
@@ -15,7 +14,7 @@ from cardfit.fleet.times import short_text, time_text
 from cardfit.messages import say
 from cardfit.plan.target import short_name
 from cardfit.report import words
-from cardfit.report.grid import Cell, Column, Row, grid, hanging
+from cardfit.report.grid import Cell, Column, Row, grid, hanging, wrapped
 from cardfit.report.style import Style, cells
 from cardfit.units import human_seconds
 
@@ -25,7 +24,7 @@ _LEAST_BAR = 20
 
 def lines(found: Assignment, style: Style) -> list[str]:
     """The whole page."""
-    page = textwrap.wrap(_head(found), style.width)
+    page = wrapped(_head(found), style.width, hyphens=True)
     for each in found.said:
         page += hanging("", each.text, style.width, 2)
     placed = [row for row in found.shots if row.place is not None]

@@ -6,6 +6,7 @@ is not enough, columns are left out from the right.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -86,7 +87,7 @@ def _slack(column: Column, width: int) -> int:
 
 def _parts(text: str, width: int, cut: bool) -> list[str]:
     if not cut or cells(text) <= width:
-        return textwrap.wrap(text, width) or [""]
+        return wrapped(text, width, hyphens=True) or [""]
     tail = (width - 2) // 2
     return [f"{text[: width - 2 - tail]}..{text[-tail:]}"]
 
@@ -117,10 +118,34 @@ def hanging(label: str, text: str, width: int, label_width: int = 10) -> list[st
     ['Safest    one two', '          three']
     """
     head = label + " " * max(1, label_width - cells(label))
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=head,
-        subsequent_indent=" " * label_width,
-        break_on_hyphens=False,
-    ) or [head.rstrip()]
+    return wrapped(text, width, head, " " * label_width) or [head.rstrip()]
+
+
+# Japanese has no spaces: a line may end after any of these signs, but no line begins with one that closes
+_BROKEN = "\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uff00-\uffef"
+_CLOSING = "、。，．・：；？！）」』】〉》％ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ,.)"
+_PIECE = re.compile(rf"[（「『【]*[{_BROKEN}][{_CLOSING}]*|\s+|[^\s{_BROKEN}]+")
+
+
+def wrapped(
+    text: str, width: int, first: str = "", rest: str = "", *, hyphens: bool = False
+) -> list[str]:
+    """``text`` in lines of at most ``width`` columns, the first after ``first`` and the others after ``rest``.
+
+    >>> wrapped("借りる前に確認。RTX 4090", 12, "", "  ")
+    ['借りる前に確', '  認。RTX', '  4090']
+    """
+    if cells(text) == len(text):
+        return textwrap.wrap(
+            text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=hyphens
+        )
+    lines, line = list[str](), first
+    empty = True
+    for piece in _PIECE.findall(text):
+        if not empty and cells(line + piece.rstrip()) > width:
+            lines.append(line.rstrip())
+            line, empty = rest, True
+        if empty and lines and piece.isspace():
+            continue
+        line, empty = line + piece, False
+    return [*lines, line.rstrip()] if not empty else lines

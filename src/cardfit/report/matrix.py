@@ -6,12 +6,10 @@ cheapest card for every precision. A cell is a shape and words, never colour alo
 
 from __future__ import annotations
 
-import textwrap
-
 from cardfit.messages import say
 from cardfit.plan.matrix import Matrix, MatrixCard, MatrixCell, Precision
 from cardfit.report import words
-from cardfit.report.grid import Cell, Column, Row, grid
+from cardfit.report.grid import Cell, Column, Row, grid, wrapped
 from cardfit.report.style import Style
 from cardfit.units import gib_text
 
@@ -35,7 +33,7 @@ def lines(matrix: Matrix, style: Style) -> list[str]:
     else:
         found = _cheapest(matrix, style)
     shapes = {name: style.shape(name) for name in ("fits", "price", "tight", "no", "unknown")}
-    return [*found, "", *textwrap.wrap(say("matrix-legend", shapes), style.width)]
+    return [*found, "", *wrapped(say("matrix-legend", shapes), style.width, hyphens=True)]
 
 
 def _cards_across(matrix: Matrix, style: Style) -> list[str]:

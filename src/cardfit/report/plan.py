@@ -6,13 +6,12 @@ to their peak, the cards with what makes each verdict true, the picks, the catch
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from cardfit.messages import say
 from cardfit.plan.answer import Answer, CardRow, Pick, StageRow
 from cardfit.report import bill, words
-from cardfit.report.grid import Cell, Column, grid, hanging
+from cardfit.report.grid import Cell, Column, grid, hanging, wrapped
 from cardfit.report.selected import HOLDS, SHOWN_WHOLE, Shown, selected
 from cardfit.report.style import Style
 from cardfit.request import Dtype
@@ -106,7 +105,7 @@ def _fold(parts: list[str], style: Style, indent: str = "") -> list[str]:
     return [
         narrow
         for wide in [*found, line]
-        for narrow in textwrap.wrap(wide, style.width, subsequent_indent=after)
+        for narrow in wrapped(wide, style.width, rest=after, hyphens=True)
     ]
 
 
@@ -200,9 +199,7 @@ def _cards(answer: Answer, shown: list[Shown], style: Style) -> list[str]:
     columns += [Column(say("col-price")), *last]
     found = grid(columns, [_card(each, timed, costed, billed, style) for each in shown], style)
     if any(each.alike for each in shown):
-        found += textwrap.wrap(
-            say("alike-legend"), style.width, initial_indent="  ", subsequent_indent="  "
-        )
+        found += wrapped(say("alike-legend"), style.width, "  ", "  ", hyphens=True)
     if hidden := len(answer.cards) - len(shown):
         found.append("  " + say("more-rows", {"count": hidden}))
     return found
@@ -300,7 +297,7 @@ def _tight(row: CardRow, answer: Answer) -> str:
 def _next(answer: Answer, hidden: bool, command: Sequence[str] | None, style: Style) -> list[str]:
     found = []
     for words_, code in steps(answer, hidden, command):
-        remark = textwrap.wrap(f"  # {say(code)}", style.width, subsequent_indent="  # ")
+        remark = wrapped(f"  # {say(code)}", style.width, rest="  # ", hyphens=True)
         found += [style.paint(line, "dim") for line in remark]
         found += [f"  {line}" for line in words.command_lines(words_, style.width - 2)]
     return [say("do-this"), *found] if found else []

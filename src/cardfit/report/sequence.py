@@ -5,13 +5,11 @@ In: a `SequenceAnswer` and a `Style`. Out: lines. Sizes are GiB.
 
 from __future__ import annotations
 
-import textwrap
-
 from cardfit.messages import say
 from cardfit.plan.sequence import SequenceAnswer, SequenceCard
 from cardfit.plan.target import short_name
 from cardfit.report import words
-from cardfit.report.grid import Column, Row, grid, hanging
+from cardfit.report.grid import Column, Row, grid, hanging, wrapped
 from cardfit.report.style import Style
 from cardfit.units import gib, gib_text
 
@@ -29,7 +27,11 @@ def lines(answer: SequenceAnswer, style: Style) -> list[str]:
         "stage": worst.stage,
         "alone": gib_text(worst.alone_reserved_bytes),
     }
-    page = [*textwrap.wrap(say("sequence-worst", args), style.width), "", *_requests(answer, style)]
+    page = [
+        *wrapped(say("sequence-worst", args), style.width, hyphens=True),
+        "",
+        *_requests(answer, style),
+    ]
     if answer.cards:
         page.append("")
     for card in answer.cards:

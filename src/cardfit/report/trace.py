@@ -6,14 +6,13 @@ and are summed over every call of the run.
 
 from __future__ import annotations
 
-import textwrap
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 from cardfit.messages import say
 from cardfit.predict.estimate import MemoryEstimate
 from cardfit.report import words
-from cardfit.report.grid import Cell, Column, grid, hanging
+from cardfit.report.grid import Cell, Column, grid, hanging, wrapped
 from cardfit.report.style import Style
 from cardfit.request import DTYPES, Dtype, Settings
 from cardfit.trace.peaks import Peaks
@@ -95,7 +94,7 @@ def lines(trace: Trace, style: Style, estimate: MemoryEstimate | None = None) ->
     versions = ", ".join(f"{name} {trace.versions[name]}" for name in sorted(trace.versions))
     args = {"flop": human_flop(total), "streams": len(trace.streams), "versions": versions}
     head = f"{trace.pipeline}{style.dot}{style.dot.join(title)}"
-    found = [*textwrap.wrap(head, style.width), "", *grid(columns, table, style), ""]
+    found = [*wrapped(head, style.width, hyphens=True), "", *grid(columns, table, style), ""]
     for row in counted:
         label = f"{row.stage}, {row.component}"
         found += hanging(say("trace-peak"), f"{label}: {_where(row)}", style.width)
@@ -103,7 +102,7 @@ def lines(trace: Trace, style: Style, estimate: MemoryEstimate | None = None) ->
     if estimate is not None:
         stages = [f"{stage.name} {gib_text(stage.reserved_bytes)}" for stage in estimate.stages]
         found.append(say("trace-stages", {"stages": ", ".join(stages)}))
-    return [*found, *textwrap.wrap(say("trace-total", args), style.width)]
+    return [*found, *wrapped(say("trace-total", args), style.width, hyphens=True)]
 
 
 def _dtypes(trace: Trace) -> dict[str, Dtype]:
