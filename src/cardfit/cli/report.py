@@ -41,7 +41,7 @@ def report(
     cardfit report sweep.json -o sweep.png
     """
     from cardfit.plan.diff import read_saved
-    from cardfit.report import drawings, papers
+    from cardfit.report import drawings, drawn, papers
 
     ending = output.suffix.lower()
     allowed = (*papers.TEXTS, *papers.PICTURES)
@@ -61,6 +61,8 @@ def report(
         for chart in charts
     }
     _write(made, force)
+    if ending == ".png":
+        drawn.warn()
     return 0
 
 

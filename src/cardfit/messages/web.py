@@ -99,6 +99,10 @@ TEXTS: dict[str, str] = {
     "report-no-chart": N_(
         "{path} holds nothing to draw: no run ended well, or there is one frame only."
     ),
+    "picture-font": N_(
+        "No font of this machine has the signs of the language {language}: the picture shows boxes. Install one, as in "
+        "{font}; .svg and .html take the reader's fonts."
+    ),
     "paper-foot": N_("cardfit {version}"),
     "report-bad-ending": N_("{asked}: give a file that ends in one of: {allowed}"),
     # the command site

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cardfit.errors import MissingExtra
+from cardfit.messages import language
+from cardfit.report import fonts, out
 
 ENDINGS = (".html", ".svg", ".png")
 _PACKAGES = ("altair", "vl_convert")
@@ -32,8 +34,16 @@ def draw(make: Callable[[], Any], file: Path, missing_code: str) -> None:
             file.write_text(convert.vegalite_to_svg(spec), encoding="utf-8")
             return
         file.write_bytes(convert.vegalite_to_png(spec, scale=2))
+        warn()
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
         if package not in _PACKAGES:
             raise
         raise MissingExtra(missing_code, package=package) from missing
+
+
+def warn() -> None:
+    """Say on stderr where a PNG shows boxes for letters."""
+    lacks = fonts.missing(language())
+    if lacks is not None:
+        out.error(lacks)
