@@ -6,7 +6,7 @@ import clips
 import numpy as np
 import pytest
 
-from cardfit.quality.seams import Grid, Seams, profiles, tile_grid
+from cardfit.quality.seams import FOUND_SCORE, Grid, Seams, needed_score, profiles, tile_grid
 
 SIZE = (360, 640)
 GRID = tile_grid(640, 360, 128, 32)
@@ -89,3 +89,16 @@ def test_a_blended_difference_of_tone_is_found_against_the_reference():
 
 def test_a_grid_without_lines_has_no_score():
     assert scores(clip("shapes"), Grid((), (), 0)) == ()
+
+
+def test_the_fewer_segments_a_grid_has_the_more_they_have_to_show():
+    rng = np.random.default_rng(1)
+    assert needed_score(12) == needed_score(40) == FOUND_SCORE
+    assert needed_score(2) > needed_score(4) > needed_score(8) > FOUND_SCORE
+    means = np.square(rng.normal(size=(400_000, 4))).mean(
+        axis=1
+    )  # what chance gives to four segments
+    middle = np.median(means)
+    spread = 1.4826 * np.median(np.abs(means - middle))
+    assert np.mean((means - middle) / spread >= needed_score(4)) < 3e-4
+    assert np.mean((means - middle) / spread >= FOUND_SCORE) > 8e-4

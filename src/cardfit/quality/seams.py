@@ -6,7 +6,8 @@ column (and row) and segment the second difference across it, divided by the loc
 segment; squares of that, in units of what is usual for the same phase of a 16-pixel codec block, are averaged over the
 grid. The same number for the grid shifted by multiples of 16 pixels is the null distribution: a scene's own edges do
 not know the grid. A seam is found where the grid stands `FOUND_SCORE` robust deviations above the middle of the shifted
-ones and above the highest of them. Source of the idea: gradient energy on the grid against neighbouring lines.
+ones and above the highest of them; a small picture, whose grid has few segments, has to show more, for the mean of
+few squares strays further by chance. Source of the idea: gradient energy on the grid against neighbouring lines.
 
 Not seen: a seam weaker than the texture it runs through, when there is no reference to subtract.
 """
@@ -19,6 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
+from scipy.special import gammaincinv
 
 from cardfit.media.pixels import Levels
 
@@ -28,6 +30,7 @@ Of = Literal["candidate", "difference"]
 
 FOUND_SCORE = 6.0  # calibrated with benchmarks/quality.py
 FOUND_RATIO = 1.1  # of the highest shifted grid
+_BY_CHANCE = 1e-4  # how often the mean of a few squares may reach the score that is asked of it
 _BLOCK = 16  # the largest transform or macroblock whose phase is kept
 _CLIP = 3.0  # activities: one strong edge of the scene counts no more
 _CAP = 16.0  # squared deviations of a segment: the same for a whole segment
@@ -150,6 +153,7 @@ class Seams:
         other = self.grid.ys if direction == "vertical" else self.grid.xs
         ends = (0, *other, self._along[direction])
         score, ratio = (here - middle) / spread, here / max(float(shifted.max()), 1e-3)
+        asked = needed_score(len(lines) * (len(other) + 1))
         return SeamScore(
             of=self.of,
             direction=direction,
@@ -159,8 +163,19 @@ class Seams:
             shifted_grids=len(nulls),
             step_levels=round(step, 2),
             worst=(int(lines[column]), int(ends[row]), int(ends[row + 1])),
-            found=score >= FOUND_SCORE and ratio >= FOUND_RATIO,
+            found=score >= asked and ratio >= FOUND_RATIO,
         )
+
+
+def needed_score(segments: int) -> float:
+    """The robust deviations from which the mean of so many squares is no chance: `FOUND_SCORE` from 12 segments on.
+
+    Source: the quantiles of a chi-squared distribution with as many degrees of freedom.
+    """
+    low, middle, high, far = (
+        float(gammaincinv(segments / 2, share)) for share in (0.25, 0.5, 0.75, 1 - _BY_CHANCE)
+    )
+    return max(FOUND_SCORE, 1.349 * (far - middle) / (high - low))
 
 
 def profiles(mean: Levels, grid: Grid, of: Of) -> Profiles:
