@@ -15,6 +15,7 @@ from typing import BinaryIO
 from cardfit.errors import BadFile
 from cardfit.library.load import all_models
 from cardfit.library.models import Model
+from cardfit.library.packed import Packed, packed
 from cardfit.library.tensors import WRONG, CutOff, Tensor, read
 from cardfit.units import human_bytes
 
@@ -28,7 +29,6 @@ _OTHERS = {
     "cond_stage_model.": 1, "conditioner.": 3, "first_stage_model.": 1, "text_encoders.": 2, "vae.": 1,
     "audio_vae.": 1, "vocoder.": 1, "text_embedding_projection.": 1, "model_ema.": 1,
 }  # fmt: skip
-_SCALES = ("scale_weight", "weight_scale", "scaled_fp8")
 _ADAPTER = (".lora_A.", ".lora_B.", ".lora_down.", ".lora_up.", ".hada_w1_a", ".lokr_w1")
 DENOISER = "denoiser"
 _DENOISERS = ("transformer", "unet", "prior")
@@ -50,7 +50,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What stands in a file: bytes of all tensors, elements by dtype, and the denoiser's own elements.
+    """What stands in a file: bytes of all tensors, weights by precision, and the denoiser's own weights, unpacked.
 
     ``groups`` tells apart what one file holds of several modules; ``architecture`` is the file's own word for it.
     """
@@ -99,22 +99,22 @@ def _summed(tensors: list[Tensor], architecture: str | None) -> Header:
     elements: dict[str, int] = defaultdict(int)
     groups: dict[str, Group] = defaultdict(Group)
     prefixed = any(each.name.startswith(_DENOISER_PREFIXES) for each in tensors)
-    scaled = False
+    unpacked, beside = packed(tensors)
     for each in tensors:
         group = groups[_group(each.name, prefixed)]
         group.size_bytes += each.size_bytes
-        if each.name.endswith(_SCALES):
-            scaled = True
+        if each.name in beside:
             continue
-        elements[each.precision] += each.count
-        group.elements += each.count
-        group.by_precision[each.precision] += each.count
+        held = unpacked.get(each.name) or Packed(each.count, each.precision)
+        elements[held.precision] += held.weights
+        group.elements += held.weights
+        group.by_precision[held.precision] += held.weights
     most = max(elements, key=lambda each: elements[each], default=None)
     return Header(
         size_bytes=sum(each.size_bytes for each in tensors),
         elements=dict(elements),
         denoiser_elements=groups[DENOISER].elements if DENOISER in groups else 0,
-        precision="fp8-scaled" if most == "fp8" and scaled else most,
+        precision="fp8-scaled" if most == "fp8" and beside else most,
         tensors=len(tensors),
         groups=dict(groups),
         architecture=architecture,

@@ -36,6 +36,8 @@ def from_file(source: str, path: Path) -> Sourced:
     header = read_header(path)
     entry, component = _entry(source, path, header)
     groups = _placed(entry, component, header)
+    if groups[component].precision == "fp4":  # ComfyUI's own form, or bitsandbytes' other one
+        raise BadFile("source-fp4", source=source, model=entry.id, component=component)
     stored = {
         name: Stored(group.size_bytes, group.elements, group.precision)
         for name, group in groups.items()

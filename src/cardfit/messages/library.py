@@ -259,6 +259,11 @@ TEXTS: dict[str, str] = {
         "{source}: {count} weights, mostly {precision}: several denoisers of the library have about as many "
         "({models}). Name the model, and the scheme with --quantization."
     ),
+    "source-fp4": N_(
+        "{source}: the weights of {component} are stored as fp4, which diffusers cannot load from a file. Plan the "
+        "workflow that loads it (cardfit plan WORKFLOW.json), or {model} with --quantization "
+        "{component}=svdq-nvfp4, which takes about as much memory."
+    ),
     # notes of an answer
     "source-is-entry": N_(
         "{source} is {model} of the library: the same {pipeline}, classes and configs, so what is known of it holds"
